@@ -1,0 +1,12 @@
+// The module's bytes as text: works wherever JavaScript does, through any bundler, and under require(),
+// which a top-level await would rule out.
+
+import { base64 } from "./gen/bytes.js";
+import { initSync } from "./gen/tidegate.js";
+
+const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
+
+export const memory: WebAssembly.Memory = initSync({
+  module: new WebAssembly.Module(bytes),
+}).memory;
+export * from "./gen/tidegate.js";

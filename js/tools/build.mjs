@@ -1,0 +1,144 @@
+// Builds the npm package into js/dist: the Rust core as WebAssembly, its glue, and the TypeScript around it.
+// Each of the two stages is skipped while nothing that goes into it has changed.
+
+import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { gzipSync } from "node:zlib";
+import { setup, wasmBindgenCommand, wasmEnvironment } from "./setup.mjs";
+import {
+  capture,
+  filesBelow,
+  fingerprint,
+  main,
+  readIfThere,
+  root,
+  run,
+  step,
+  targetDir,
+} from "./shell.mjs";
+
+const wasmTarget = "wasm32-unknown-unknown";
+const gen = join(root, "js/src/wasm/gen");
+const dist = join(root, "js/dist");
+
+/** Speed first: -Oz saves a tenth of the size and costs more than that in time. */
+const optimisation = "-O3";
+/** What rustc lets a WebAssembly module use by default. */
+const wasmFeatures = [
+  "--enable-bulk-memory",
+  "--enable-multivalue",
+  "--enable-mutable-globals",
+  "--enable-nontrapping-float-to-int",
+  "--enable-reference-types",
+  "--enable-sign-ext",
+];
+
+export async function build() {
+  await stage(gen, wasmInputs(), "WebAssembly", "40 s", buildWasm);
+  await stage(dist, packageInputs(), "the npm package", "3 s", buildPackage);
+}
+
+/** Fills a directory anew, unless what went into it last time is what would go into it now. */
+async function stage(output, inputs, title, usually, fill) {
+  const stamp = join(output, ".stamp");
+  if (readIfThere(stamp) === inputs) return;
+  await step(title, usually, async () => {
+    rmSync(output, { recursive: true, force: true });
+    mkdirSync(output, { recursive: true });
+    await fill();
+    writeFileSync(stamp, inputs);
+  });
+}
+
+function wasmInputs() {
+  const files = filesBelow([
+    "Cargo.toml",
+    "Cargo.lock",
+    "src",
+    "package-lock.json",
+    import.meta.filename,
+  ]);
+  return fingerprint(files, capture("rustc", ["--version"], wasmEnvironment()));
+}
+
+async function buildWasm() {
+  const environment = wasmEnvironment();
+  // Panic messages name source files: by a path that says nothing about the machine that built them.
+  const cargoHome = process.env.CARGO_HOME || join(homedir(), ".cargo");
+  const flags = [`--remap-path-prefix=${cargoHome}=cargo`, `--remap-path-prefix=${root}=tidegate`];
+  await run(
+    "cargo",
+    ["build", "--release", "--lib", "--features", "npm", "--target", wasmTarget].concat(
+      "--config",
+      `target.${wasmTarget}.rustflags=${JSON.stringify(flags)}`,
+    ),
+    { env: environment },
+  );
+  const built = join(targetDir, wasmTarget, "release/tidegate.wasm");
+  // The loaders hand over the module, so the glue need not know where its file is.
+  await run(wasmBindgenCommand(), [
+    built,
+    "--target",
+    "web",
+    "--omit-default-module-path",
+    "--out-dir",
+    gen,
+  ]);
+  const wasm = join(gen, "tidegate_bg.wasm");
+  await run(process.execPath, [
+    join(root, "node_modules/binaryen/bin/wasm-opt"),
+    ...wasmFeatures,
+    ...[
+      optimisation,
+      "--strip-debug",
+      "--strip-producers",
+      "--strip-target-features",
+      wasm,
+      "-o",
+      wasm,
+    ],
+  ]);
+  const base64 = readFileSync(wasm).toString("base64");
+  writeFileSync(join(gen, "bytes.ts"), `export const base64: string =\n  "${base64}";\n`);
+}
+
+function packageInputs() {
+  const files = filesBelow([
+    "js/src",
+    "js/tsconfig.json",
+    "js/package.json",
+    "LICENSE",
+    "README.md",
+  ]);
+  return fingerprint(files);
+}
+
+async function buildPackage() {
+  await run(process.execPath, [
+    join(root, "node_modules/typescript/bin/tsc"),
+    "-p",
+    join(root, "js"),
+  ]);
+  for (const name of ["tidegate.js", "tidegate.d.ts", "tidegate_bg.wasm"]) {
+    cpSync(join(gen, name), join(dist, "wasm/gen", name));
+  }
+  // npm packs what lies beside the manifest.
+  for (const name of ["LICENSE", "README.md"]) cpSync(join(root, name), join(root, "js", name));
+}
+
+/** What a user downloads: the wasm is what the budget is about. */
+function sizes() {
+  const wasm = readFileSync(join(gen, "tidegate_bg.wasm"));
+  const kilobytes = (bytes) => `${(bytes / 1024).toFixed(1)} KiB`;
+  const packed = gzipSync(wasm, { level: 9 }).length;
+  return `wasm: ${kilobytes(wasm.length)}, ${kilobytes(packed)} with gzip`;
+}
+
+if (process.argv[1] === import.meta.filename) {
+  await main(async () => {
+    await setup();
+    await build();
+    console.log(`The package is built. ${sizes()}.`);
+  });
+}

@@ -1,0 +1,139 @@
+// npm test: every check and every suite, cheapest first, until one fails. Groups may be named:
+// "npm test -- package gateway". Ends with one line: how many passed and how many failed.
+
+import { mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { build } from "../js/tools/build.mjs";
+import { setupTests, wasmEnvironment } from "../js/tools/setup.mjs";
+import { attempt, main, npm, Problem, root, run, seconds } from "../js/tools/shell.mjs";
+import { brokenDependencyRules, brokenSourceRules } from "./rules.mjs";
+
+const tests = join(root, "pkg-tests");
+const modules = join(root, "node_modules");
+const total = { passed: 0, failed: 0 };
+
+await main(async () => {
+  const suites = readdirSync(tests, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory() && testFiles(entry.name).length > 0)
+    .map((entry) => entry.name);
+  const groups = { lint, rust, types, ...Object.fromEntries(suites.map((name) => [name, suite])) };
+  const wanted = process.argv.slice(2);
+  const unknown = wanted.find((name) => !Object.hasOwn(groups, name));
+  if (unknown)
+    throw new Problem(`No group "${unknown}". There are: ${Object.keys(groups).join(", ")}`);
+
+  await main(async () => {
+    await check("set-up", setupTests);
+    await check("build", build);
+    await check("pack", pack);
+    for (const [name, group] of Object.entries(groups)) {
+      if (wanted.length === 0 || wanted.includes(name)) await group(name);
+    }
+  });
+  console.log(`${total.passed} passed, ${total.failed} failed`);
+});
+
+// ── steps ───────────────────────────────────────────────────────────────
+
+/** One step that either holds or throws what is wrong. */
+async function check(name, body) {
+  const start = performance.now();
+  try {
+    await body();
+    total.passed += 1;
+    console.log(`✓ ${name} (${seconds(start)})`);
+  } catch (error) {
+    total.failed += 1;
+    console.log(`✗ ${name} (${seconds(start)})`);
+    throw error;
+  }
+}
+
+/** One command that runs tests, and counts them. */
+async function counted(name, command, args, patterns, timeout) {
+  const start = performance.now();
+  const { code, output } = await attempt(command, args, { timeout });
+  const [passed, failed] = patterns.map((pattern) =>
+    [...output.matchAll(pattern)].reduce((sum, match) => sum + Number(match[1]), 0),
+  );
+  const ok = code === 0 && failed === 0 && passed > 0;
+  total.passed += passed;
+  total.failed += ok ? 0 : Math.max(failed, 1);
+  console.log(`${ok ? "✓" : "✗"} ${name}: ${passed} passed, ${failed} failed (${seconds(start)})`);
+  if (!ok) throw new Problem(output);
+}
+
+function holds(broken) {
+  if (broken.length > 0) throw new Problem(broken.join("\n"));
+}
+
+// ── groups ──────────────────────────────────────────────────────────────
+
+async function lint() {
+  const clippy = (...args) => run("cargo", ["clippy", ...args, "--", "-D", "warnings"]);
+  await check("rustfmt", () => run("cargo", ["fmt", "--check"]));
+  await check("source rules", () => holds(brokenSourceRules()));
+  await check("dependency rules", () => holds(brokenDependencyRules()));
+  await check("biome", () =>
+    run(join(modules, ".bin/biome"), ["check", "--error-on-warnings", root]),
+  );
+  await check("clippy", () => clippy("--all-targets"));
+  await check("clippy, npm", () => clippy("--all-targets", "--features", "npm"));
+  await check("clippy, npm, wasm", () =>
+    run(
+      "cargo",
+      [
+        "clippy",
+        "--lib",
+        "--features",
+        "npm",
+        "--target",
+        "wasm32-unknown-unknown",
+        "--",
+        "-D",
+        "warnings",
+      ],
+      { env: wasmEnvironment() },
+    ),
+  );
+  await check("clippy, worker", () => clippy("--all-targets", "--features", "worker"));
+  await check("rustdoc", () =>
+    run("cargo", ["doc", "--no-deps"], { env: { RUSTDOCFLAGS: "-D warnings" } }),
+  );
+}
+
+async function rust() {
+  const result = [/^test result: .* (\d+) passed/gm, /^test result: .* (\d+) failed/gm];
+  await counted("cargo test", "cargo", ["test"], result);
+}
+
+async function types() {
+  await check("types", () =>
+    run(process.execPath, [join(modules, "typescript/bin/tsc"), "-p", join(tests, "types")]),
+  );
+}
+
+function testFiles(name) {
+  return readdirSync(join(tests, name))
+    .filter((file) => file.endsWith(".test.mjs"))
+    .map((file) => join(tests, name, file));
+}
+
+async function suite(name) {
+  const result = [/^ℹ pass (\d+)/gm, /^ℹ fail (\d+)/gm];
+  const args = ["--test", "--test-reporter=spec", "--test-timeout=20000", ...testFiles(name)];
+  await counted(name, process.execPath, args, result, 180_000);
+}
+
+/** Packs the package and puts it where the tests' imports of "tidegate" find it before the workspace. */
+async function pack() {
+  const place = join(tests, "node_modules");
+  const unpacked = join(place, "tidegate");
+  rmSync(place, { recursive: true, force: true });
+  mkdirSync(unpacked, { recursive: true });
+  await npm(["pack", "--workspace", "js", "--pack-destination", place]);
+  const tarball = join(place, "tidegate.tgz");
+  const packed = readdirSync(place).find((file) => file.endsWith(".tgz"));
+  renameSync(join(place, packed), tarball);
+  await run("tar", ["-xzf", tarball, "-C", unpacked, "--strip-components=1"]);
+}
