@@ -1,0 +1,223 @@
+//! The text form of a record: short printable ASCII with a version in front, the same in every store.
+//!
+//! ```text
+//! 1l|b<until>,<duration>|<name>=b,<rate>,<window>,<burst>,<debt>,<at>
+//! 1l|<name>=f,<limit>,<window>,<used>,<start>|<name>=s,<limit>,<window>,<prev>,<curr>,<start>
+//! 1c|<token>|<lease until>|<payload>
+//! 1d|<token>|<until>|<payload>|<result>
+//! 1t|<window>,<bucket>,<fired + 1>,<quiet until>|<nonce>|<counts, newest first>        (1s: sliding)
+//! ```
+
+use core::fmt::Write as _;
+
+use super::Record;
+use crate::burst::{Burst, Trigger};
+use crate::dedup::{MAX_RESULT_BYTES, Message, Tag};
+use crate::limit::{
+    Block, Entry, FixedWindow, LeakyBucket, LimitName, LimitRecord, MAX_LIMITS, MAX_RECORD_CHARS, Shape,
+    SlidingWindow, State,
+};
+use crate::time::{MAX_SAFE, Millis, Timestamp};
+
+/// The text is not a record of ours, or of a newer version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Corrupt;
+
+/// The text form of a record; `None` when it holds more limits than a record may.
+#[must_use]
+pub fn encode(record: &Record) -> Option<String> {
+    match record {
+        Record::Limits(limits) => {
+            let text = limits_text(limits);
+            (limits.entries.len() <= MAX_LIMITS && text.len() <= MAX_RECORD_CHARS).then_some(text)
+        }
+        Record::Message(message) => Some(message_text(message)),
+        Record::Burst(burst) => Some(burst_text(burst)),
+    }
+}
+
+/// The record of a text form.
+///
+/// # Errors
+/// [`Corrupt`] for anything that [`encode`] does not write.
+pub fn decode(text: &str) -> Result<Record, Corrupt> {
+    read(text).ok_or(Corrupt)
+}
+
+fn read(text: &str) -> Option<Record> {
+    let (head, body) = text.split_once('|').unwrap_or((text, ""));
+    match head {
+        "1l" => read_limits(body).map(Record::Limits),
+        "1c" | "1d" => read_message(head, body).map(Record::Message),
+        "1t" => read_burst(Trigger::Tumbling, body).map(Record::Burst),
+        "1s" => read_burst(Trigger::Sliding, body).map(Record::Burst),
+        _ => None,
+    }
+}
+
+/// Appends numbers with commas between them.
+fn push_numbers(text: &mut String, numbers: &[u64]) {
+    for (index, number) in numbers.iter().enumerate() {
+        let comma = if index == 0 { "" } else { "," };
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{comma}{number}");
+    }
+}
+
+/// Exactly `N` plain decimal numbers below 2^53, with commas between them.
+fn numbers<const N: usize>(text: &str) -> Option<[u64; N]> {
+    let mut numbers = [0; N];
+    let mut parts = text.split(',');
+    for slot in &mut numbers {
+        *slot = number(parts.next()?)?;
+    }
+    parts.next().is_none().then_some(numbers)
+}
+
+fn number(text: &str) -> Option<u64> {
+    let canonical = text == "0" || !text.starts_with('0');
+    let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    (canonical && digits).then(|| text.parse().ok()).flatten().filter(|n| *n <= MAX_SAFE)
+}
+
+fn limits_text(record: &LimitRecord) -> String {
+    let mut text = String::from("1l");
+    if let Some(block) = record.block {
+        text.push_str("|b");
+        push_numbers(&mut text, &[block.until.as_ms(), block.duration.as_ms()]);
+    }
+    for Entry { name, shape, state } in &record.entries {
+        let State { level, before, at } = *state;
+        let at = at.as_ms();
+        let _ = write!(text, "|{}=", name.as_str());
+        match shape {
+            Shape::Bucket(b) => {
+                text.push_str("b,");
+                push_numbers(&mut text, &[b.rate(), b.window_ms(), b.burst(), level, at]);
+            }
+            Shape::Fixed(f) => {
+                text.push_str("f,");
+                push_numbers(&mut text, &[f.limit(), f.window_ms(), level, at]);
+            }
+            Shape::Sliding(s) => {
+                text.push_str("s,");
+                push_numbers(&mut text, &[s.limit(), s.window_ms(), before, level, at]);
+            }
+        }
+    }
+    text
+}
+
+fn read_limits(body: &str) -> Option<LimitRecord> {
+    let mut record = LimitRecord::default();
+    for part in body.split('|').filter(|_| !body.is_empty()) {
+        match part.split_once('=') {
+            Some((name, entry)) => record.entries.push(read_entry(LimitName::parse(name)?, entry)?),
+            None => {
+                let [until, duration] = numbers(part.strip_prefix('b')?)?;
+                let block = Block { until: Timestamp::from_ms(until), duration: Millis::from_ms(duration) };
+                let first = record.entries.is_empty() && record.block.replace(block).is_none();
+                if !first {
+                    return None;
+                }
+            }
+        }
+    }
+    (record.entries.len() <= MAX_LIMITS).then_some(record)
+}
+
+fn read_entry(name: LimitName, text: &str) -> Option<Entry> {
+    let (algorithm, rest) = text.split_once(',')?;
+    let window = |ms| Millis::from_ms(ms);
+    let (shape, level, before, at, most) = match algorithm {
+        "b" => {
+            let [rate, window_ms, burst, level, at] = numbers(rest)?;
+            let bucket = LeakyBucket::new(rate, window(window_ms), burst)?;
+            let reduced = bucket.window_ms() == window_ms;
+            (reduced.then_some(Shape::Bucket(bucket))?, level, 0, at, burst.checked_mul(window_ms)?)
+        }
+        "f" => {
+            let [limit, window_ms, level, at] = numbers(rest)?;
+            (Shape::Fixed(FixedWindow::new(limit, window(window_ms))?), level, 0, at, limit)
+        }
+        "s" => {
+            let [limit, window_ms, before, level, at] = numbers(rest)?;
+            let aligned = at.checked_rem(window_ms)? == 0;
+            let shape = SlidingWindow::new(limit, window(window_ms)).filter(|_| aligned)?;
+            (Shape::Sliding(shape), level, before, at, limit)
+        }
+        _ => return None,
+    };
+    let state = State { level, before, at: Timestamp::from_ms(at) };
+    (level <= most && before <= most).then_some(Entry { name, shape, state })
+}
+
+fn message_text(message: &Message) -> String {
+    let tag = |tag: &Option<Tag>| tag.as_ref().map_or(String::new(), |tag| tag.as_str().into());
+    match message {
+        Message::Claimed { token, lease_until, payload } => {
+            format!("1c|{}|{}|{}", token.as_str(), lease_until.as_ms(), tag(payload))
+        }
+        Message::Done { until, token, payload, result } => format!(
+            "1d|{}|{}|{}|{}",
+            tag(token),
+            until.as_ms(),
+            tag(payload),
+            result.as_deref().unwrap_or_default()
+        ),
+    }
+}
+
+fn read_message(head: &str, body: &str) -> Option<Message> {
+    let mut parts = body.splitn(4, '|');
+    let mut next = || parts.next();
+    let (token, at, payload, result) = (next()?, next()?, next()?, next());
+    let at = Timestamp::from_ms(number(at)?);
+    let payload = optional_tag(payload)?;
+    match (head, result) {
+        ("1c", None) => Some(Message::Claimed { token: Tag::new(token)?, lease_until: at, payload }),
+        ("1d", Some(result)) => {
+            let printable = result.bytes().all(|b| (0x20..0x7f).contains(&b));
+            // Six ASCII characters per UTF-16 unit is the longest that escaping makes of a result.
+            let fits = result.len() <= MAX_RESULT_BYTES.saturating_mul(6) && printable;
+            let result = fits.then(|| (!result.is_empty()).then(|| result.into()))?;
+            Some(Message::Done { until: at, token: optional_tag(token)?, payload, result })
+        }
+        _ => None,
+    }
+}
+
+/// A tag, or none where the text is empty; `None` outside for anything else.
+fn optional_tag(text: &str) -> Option<Option<Tag>> {
+    if text.is_empty() { Some(None) } else { Tag::new(text).map(Some) }
+}
+
+fn burst_text(burst: &Burst) -> String {
+    let mut text = String::from(match burst.trigger {
+        Trigger::Tumbling => "1t|",
+        Trigger::Sliding => "1s|",
+    });
+    let fired = burst.fired.map_or(0, |bucket| bucket.saturating_add(1));
+    push_numbers(&mut text, &[burst.window.as_ms(), burst.bucket, fired, burst.quiet_until.as_ms()]);
+    let _ = write!(text, "|{}|", burst.nonce.as_ref().map_or("", Tag::as_str));
+    push_numbers(&mut text, &burst.counts);
+    text
+}
+
+fn read_burst(trigger: Trigger, body: &str) -> Option<Burst> {
+    let mut parts = body.split('|');
+    let [window, bucket, fired, quiet_until] = numbers(parts.next()?)?;
+    let nonce = optional_tag(parts.next()?)?;
+    let counts: Vec<u64> = parts.next()?.split(',').map(number).collect::<Option<_>>()?;
+    let most = if trigger == Trigger::Tumbling { 1 } else { 17 };
+    let window = Millis::option(window)?;
+    (parts.next().is_none() && counts.len() <= most).then_some(Burst {
+        window,
+        trigger,
+        bucket,
+        counts,
+        fired: fired.checked_sub(1),
+        quiet_until: Timestamp::from_ms(quiet_until),
+        nonce,
+    })
+}

@@ -1,0 +1,135 @@
+//! Store keys: prefix, kind and the caller's own key, joined so that no two different tuples ever meet.
+//!
+//! `<prefix>:<kind>:<key>`. The prefix has its colons escaped, so the first two colons always part the
+//! three. Everything but plain ASCII is percent-encoded, surrogates without a partner included, so a
+//! key is printable in every store. A key that gets too long is replaced by its hash, under a kind of its own.
+
+use core::fmt::Write as _;
+
+use crate::digest;
+
+/// A longer key is hashed.
+const MAX_KEY_CHARS: usize = 200;
+
+/// What is kept under a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Limits and blocks.
+    Limit,
+    /// Message ids.
+    Message,
+    /// Identities under watch.
+    Burst,
+}
+
+/// The key under which a store keeps a record.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Key(Box<str>);
+
+impl Key {
+    /// The key of a Rust string.
+    ///
+    /// ```
+    /// use tidegate::{Key, Kind};
+    /// assert_eq!(Key::new("tg", Kind::Limit, "203.0.113.9").as_str(), "tg:l:203.0.113.9");
+    /// assert_ne!(Key::new("a:b", Kind::Limit, "c"), Key::new("a", Kind::Limit, "b:c"));
+    /// ```
+    #[must_use]
+    pub fn new(prefix: &str, kind: Kind, key: &str) -> Self {
+        Self::join(&escape(prefix.as_bytes(), true), kind, key.as_bytes())
+    }
+
+    /// The key of UTF-16 strings as JavaScript has them, well-formed or not.
+    #[must_use]
+    pub fn from_utf16(prefix: &[u16], kind: Kind, key: &[u16]) -> Self {
+        Self::join(&escape(&wtf8(prefix), true), kind, &wtf8(key))
+    }
+
+    fn join(prefix: &str, kind: Kind, key: &[u8]) -> Self {
+        let kind = match kind {
+            Kind::Limit => 'l',
+            Kind::Message => 'm',
+            Kind::Burst => 'b',
+        };
+        let text = escape(key, false);
+        let prefix = if prefix.len() > MAX_KEY_CHARS { digest::short(prefix.as_bytes()) } else { prefix.into() };
+        let joined = if text.len() > MAX_KEY_CHARS {
+            format!("{prefix}:{kind}#:{}", digest::short(key))
+        } else {
+            format!("{prefix}:{kind}:{text}")
+        };
+        Self(joined.into())
+    }
+
+    /// The text that the store sees.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Percent-encodes what is not plain printable ASCII, the characters with a meaning in Redis Cluster, and
+/// colons where asked.
+fn escape(bytes: &[u8], colons: bool) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for byte in bytes {
+        let plain = matches!(byte, 0x20..0x7f) && !matches!(byte, b'%' | b'{' | b'}');
+        if plain && !(colons && *byte == b':') {
+            text.push(char::from(*byte));
+        } else {
+            let _ = write!(text, "%{byte:02X}");
+        }
+    }
+    text
+}
+
+/// UTF-8 as far as it goes; a surrogate without a partner as the three bytes it would have (WTF-8).
+fn wtf8(units: &[u16]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(units.len());
+    for unit in char::decode_utf16(units.iter().copied()) {
+        match unit {
+            Ok(char) => bytes.extend_from_slice(char.encode_utf8(&mut [0; 4]).as_bytes()),
+            Err(lone) => {
+                let [high, low] = lone.unpaired_surrogate().to_be_bytes();
+                let middle = ((high & 0x0f) << 2) | (low >> 6);
+                bytes.extend_from_slice(&[0xe0 | (high >> 4), 0x80 | middle, 0x80 | (low & 0x3f)]);
+            }
+        }
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(prefix: &str, key: &str) -> String {
+        Key::new(prefix, Kind::Limit, key).as_str().into()
+    }
+
+    #[test]
+    fn different_tuples_never_meet() {
+        let long = "k".repeat(10_000);
+        let longer = "k".repeat(10_001);
+        let hashed = digest::short(long.as_bytes());
+        let tuples = [
+            ("a:b", "c"), ("a", "b:c"), ("a%3Ab", "c"), ("a", ":l:c"), ("a", "%"), ("a", "%25"), ("a", "{x}"),
+            ("a", "x"), ("a", "\0"), ("a", "\n"), ("a", "__proto__"), ("a", "*"), ("a", "?["), ("", "a"),
+            ("a", ""), ("a", &long), ("a", &longer), ("a", &hashed), ("a:l#", &hashed), ("é", "c"), ("e", "\u{301}c"),
+        ];
+        let mut keys: Vec<_> = tuples.iter().map(|(prefix, own)| key(prefix, own)).collect();
+        assert!(keys.iter().all(|key| key.len() <= 420 && key.bytes().all(|b| (0x20..0x7f).contains(&b))));
+        keys.sort();
+        keys.dedup();
+        assert_eq!(keys.len(), tuples.len());
+    }
+
+    #[test]
+    fn unpaired_surrogates_are_ordinary_and_distinct() {
+        let of = |units: &[u16]| Key::from_utf16(&[0x61], Kind::Limit, units).as_str().to_owned();
+        assert_eq!(of(&[0xd800]), "a:l:%ED%A0%80");
+        assert_ne!(of(&[0xd800]), of(&[0xd801]));
+        assert_ne!(of(&[0xd800]), of(&[0xfffd]));
+        assert_eq!(of(&[0xd83d, 0xde00]), key("a", "😀"));
+    }
+}

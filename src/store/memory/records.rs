@@ -1,0 +1,84 @@
+//! A table of records that are one value each: message ids, identities under watch.
+
+use super::{Full, Slot};
+use crate::store::slots::{Row, Slots};
+use crate::time::Timestamp;
+
+struct RecordRow<T> {
+    record: Option<T>,
+    generation: u32,
+    next_free: u32,
+}
+
+impl<T> Row for RecordRow<T> {
+    fn vacant(generation: u32, next_free: u32) -> Self {
+        Self { record: None, generation, next_free }
+    }
+
+    fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    fn set_generation(&mut self, generation: u32) {
+        self.generation = generation;
+    }
+
+    fn next_free(&self) -> u32 {
+        self.next_free
+    }
+}
+
+pub(super) struct Records<T> {
+    rows: Slots<RecordRow<T>>,
+}
+
+impl<T> Records<T> {
+    pub(super) fn new(most_rows: u32) -> Self {
+        Self { rows: Slots::new(most_rows) }
+    }
+
+    pub(super) fn len(&self) -> u32 {
+        self.rows.len()
+    }
+
+    pub(super) fn get(&self, slot: Slot) -> Option<&T> {
+        self.rows.get(slot.index).filter(|row| row.generation == slot.generation)?.record.as_ref()
+    }
+
+    /// Replaces what the slot holds; answers where it is now, if it is anywhere.
+    pub(super) fn put(
+        &mut self,
+        slot: Option<Slot>,
+        record: Option<T>,
+        over_at: Timestamp,
+        now: Timestamp,
+        ends: impl Fn(&T) -> Timestamp,
+    ) -> Result<Option<Slot>, Full> {
+        let held = slot.filter(|slot| self.get(*slot).is_some());
+        match (held, record) {
+            (Some(slot), None) => {
+                self.rows.remove(slot.index);
+                Ok(None)
+            }
+            (Some(slot), Some(record)) => {
+                if let Some(row) = self.rows.get_mut(slot.index) {
+                    row.record = Some(record);
+                }
+                self.rows.hasten(slot.index, over_at);
+                Ok(Some(slot))
+            }
+            (None, None) => Ok(None),
+            (None, Some(record)) => {
+                let row = RecordRow { record: Some(record), generation: 0, next_free: 0 };
+                let ends = |row: &RecordRow<T>| row.record.as_ref().map_or(now, &ends);
+                let index = self.rows.insert(row, over_at, now, ends)?;
+                let generation = self.rows.get(index).map_or(0, Row::generation);
+                Ok(Some(Slot { index, generation }))
+            }
+        }
+    }
+
+    pub(super) fn take_freed(&mut self) -> Option<(u32, Option<T>)> {
+        self.rows.take_freed().map(|(slot, row)| (slot, row.record))
+    }
+}
