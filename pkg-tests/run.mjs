@@ -5,14 +5,14 @@ import { mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { build } from "../js/tools/build.mjs";
 import { setupTests, wasmEnvironment } from "../js/tools/setup.mjs";
-import { attempt, main, npm, Problem, root, run, seconds } from "../js/tools/shell.mjs";
+import { attempt, main, npm, Problem, reported, root, run, seconds } from "../js/tools/shell.mjs";
 import { brokenDependencyRules, brokenSourceRules } from "./rules.mjs";
 
 const tests = join(root, "pkg-tests");
 const modules = join(root, "node_modules");
 const total = { passed: 0, failed: 0 };
 
-await main(async () => {
+await main(import.meta, async () => {
   const suites = readdirSync(tests, { withFileTypes: true })
     .filter((entry) => entry.isDirectory() && testFiles(entry.name).length > 0)
     .map((entry) => entry.name);
@@ -22,7 +22,7 @@ await main(async () => {
   if (unknown)
     throw new Problem(`No group "${unknown}". There are: ${Object.keys(groups).join(", ")}`);
 
-  await main(async () => {
+  await reported(async () => {
     await check("set-up", setupTests);
     await check("build", build);
     await check("pack", pack);

@@ -135,10 +135,8 @@ function sizes() {
   return `wasm: ${kilobytes(wasm.length)}, ${kilobytes(packed)} with gzip`;
 }
 
-if (process.argv[1] === import.meta.filename) {
-  await main(async () => {
-    await setup();
-    await build();
-    console.log(`The package is built. ${sizes()}.`);
-  });
-}
+await main(import.meta, async () => {
+  await setup();
+  await build();
+  console.log(`The package is built. ${sizes()}.`);
+});

@@ -2,16 +2,17 @@
 // tools are kept outside the tree, so that every checkout finds them.
 
 import {
+  cpSync,
   existsSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
+  realpathSync,
   rmSync,
   writeFileSync,
 } from "node:fs";
-import { homedir, tmpdir } from "node:os";
-import { join } from "node:path";
+import { homedir } from "node:os";
+import { dirname, join } from "node:path";
 import {
   attempt,
   cache,
@@ -79,11 +80,28 @@ function rustIsThere() {
 
 /** The environment in which cargo builds WebAssembly, or undefined when none can yet. */
 export function wasmEnvironment() {
-  for (const env of [{}, { RUSTUP_TOOLCHAIN: "wasm" }]) {
-    const lib = capture("rustc", ["--print", "target-libdir", "--target", wasmTarget], env);
-    if (lib && existsSync(lib) && readdirSync(lib).some((name) => /^libstd-.*\.rlib$/.test(name)))
-      return env;
-  }
+  return [{}, { RUSTUP_TOOLCHAIN: "wasm" }].find((env) => isComplete("rustc", env));
+}
+
+/** Where a compiler looks for what it needs to build WebAssembly. */
+function places(rustc, env) {
+  const asked = ["target-libdir", "sysroot", "host-tuple"].flatMap((what) => ["--print", what]);
+  const printed = capture(rustc, [...asked, "--target", wasmTarget], env);
+  if (printed === undefined) return undefined;
+  const [library, sysroot, host] = printed.split("\n");
+  return { library, linker: linkerOf(sysroot, host), host };
+}
+
+const linkerOf = (sysroot, host) => join(sysroot, "lib/rustlib", host, "bin/rust-lld");
+const version = (rustc, env) => capture(rustc, ["--version"], env);
+
+function isComplete(rustc, env) {
+  const place = places(rustc, env);
+  if (!place || !existsSync(place.library)) return false;
+  if (!readdirSync(place.library).some((name) => /^libstd-.*\.rlib$/.test(name))) return false;
+  // What was built here is of no use any more when the compiler was upgraded, or the linker removed.
+  const madeBy = readIfThere(join(place.library, "made-by"));
+  return madeBy === undefined || (madeBy === version(rustc, env) && existsSync(place.linker));
 }
 
 async function wasmToolchain() {
@@ -92,58 +110,54 @@ async function wasmToolchain() {
   if (rustup) {
     // A closed network may refuse the connection or swallow it, so patience has an end.
     const { code } = await step("Rust's library for WebAssembly, from rustup", "10 s", () =>
-      attempt("rustup", ["target", "add", wasmTarget], { timeout: 180_000 }),
+      attempt("rustup", ["target", "add", wasmTarget], { timeout: 120_000 }),
     );
     if (code === 0 && wasmEnvironment()) return;
-    console.log("  rustup cannot reach its server; Debian's packages do instead");
+    console.log("  rustup does not reach its server; Debian's packages do instead");
   }
   await debianToolchain(rustup);
-  if (!wasmEnvironment()) {
-    throw new Problem(`Rust's library for ${wasmTarget} was built, but rustc does not find it.`);
-  }
+  if (!wasmEnvironment()) throw new Problem(`rustc does not find its library for ${wasmTarget}.`);
 }
 
-/**
- * Debian packages a compiler and the source of its library, but not the library for WebAssembly: that is built
- * here, once. LTO needs its bitcode, which cargo would leave out.
- */
+/** Debian packages a compiler and the source of its library, but not the library for WebAssembly. */
 async function debianToolchain(rustup) {
-  await aptInstall(
-    ["rustc-web", "rust-web-src"],
-    "Debian's Rust compiler and the source of its library",
-    "60 s",
-  );
-  const rustc = (capture("dpkg", ["-L", "rustc-web"]) ?? "")
-    .split("\n")
+  await aptInstall(["rustc-web", "rust-web-src"], "Debian's Rust compiler and its source", "60 s");
+  const rustc = capture("dpkg", ["-L", "rustc-web"])
+    ?.split("\n")
     .find((path) => path.endsWith("/bin/rustc"));
-  const sysroot = rustc && capture(rustc, ["--print", "sysroot"]);
-  const host = rustc && /^host: (.+)$/m.exec(capture(rustc, ["-vV"]) ?? "")?.[1];
-  if (!sysroot || !host) throw new Problem("The package rustc-web holds no usable rustc.");
+  const place = rustc && places(rustc);
+  if (!place) throw new Problem("The package rustc-web holds no usable rustc.");
 
-  const lldPlace = join(sysroot, "lib/rustlib", host, "bin");
-  if (!existsSync(join(lldPlace, "rust-lld"))) {
-    const lld = rustup
-      ? join(capture("rustc", ["--print", "sysroot"]), "lib/rustlib", host, "bin/rust-lld")
-      : await debianLld();
-    await asRoot("mkdir", ["-p", lldPlace]);
-    await asRoot("ln", ["-sfn", lld, join(lldPlace, "rust-lld")]);
-  }
-
-  const library = join(sysroot, "lib/rustlib", wasmTarget, "lib");
-  if (!existsSync(library)) {
-    await step("Rust's library for WebAssembly, from source", "60 s", () =>
-      buildLibrary(rustc, library),
+  if (!isComplete(rustc)) {
+    const built = await debianLibrary(rustc);
+    const linker = rustup
+      ? linkerOf(capture("rustc", ["--print", "sysroot"]), place.host)
+      : await debianLinker();
+    // The library is moved into place in one piece: one that is there is whole.
+    const partial = `${place.library}.partial`;
+    await asRoot(
+      `mkdir -p '${dirname(place.linker)}' '${dirname(partial)}'`,
+      `ln -sfn '${linker}' '${place.linker}'`,
+      `rm -rf '${partial}' '${place.library}'`,
+      `cp -r '${built}' '${partial}'`,
+      `mv '${partial}' '${place.library}'`,
     );
   }
-  if (rustup) await run("rustup", ["toolchain", "link", "wasm", sysroot]);
+  if (rustup) await run("rustup", ["toolchain", "link", "wasm", dirname(dirname(rustc))]);
 }
 
-async function buildLibrary(rustc, library) {
-  const crate = mkdtempSync(join(tmpdir(), "tidegate-std-"));
-  try {
-    mkdirSync(join(crate, "src"));
+/** Builds Rust's library for WebAssembly, with the bitcode that LTO needs and cargo would leave out. */
+async function debianLibrary(rustc) {
+  const crate = join(cache, "rust-library");
+  const built = join(crate, "rlibs");
+  const madeBy = join(built, "made-by");
+  if (readIfThere(madeBy) === version(rustc)) return built;
+  await step("Rust's library for WebAssembly, from source", "60 s", async () => {
+    rmSync(crate, { recursive: true, force: true });
+    mkdirSync(join(crate, "src"), { recursive: true });
     writeFileSync(join(crate, "src/lib.rs"), "");
-    writeFileSync(join(crate, "Cargo.toml"), '[package]\nname = "empty"\nedition = "2021"\n');
+    writeFileSync(join(crate, "Cargo.toml"), '[package]\nname = "empty"\nedition = "2024"\n');
+    const target = join(crate, "target");
     await run(
       "cargo",
       ["build", "--release", "-Zbuild-std=std,panic_abort", "--target", wasmTarget],
@@ -153,28 +167,26 @@ async function buildLibrary(rustc, library) {
           RUSTC: rustc,
           RUSTC_BOOTSTRAP: "1",
           RUSTFLAGS: "-C embed-bitcode=yes",
-          CARGO_TARGET_DIR: join(crate, "target"),
+          CARGO_TARGET_DIR: target,
         },
       },
     );
-    const deps = join(crate, "target", wasmTarget, "release/deps");
-    const rlibs = readdirSync(deps).filter(
-      (name) => name.endsWith(".rlib") && !name.startsWith("libempty-"),
-    );
-    // Moved into place in one piece: a library that is there is whole.
-    const partial = `${library}.partial`;
-    await asRoot("rm", ["-rf", partial]);
-    await asRoot("mkdir", ["-p", partial]);
-    await asRoot("cp", [...rlibs.map((name) => join(deps, name)), partial]);
-    await asRoot("mv", [partial, library]);
-  } finally {
-    rmSync(crate, { recursive: true, force: true });
-  }
+    const deps = join(target, wasmTarget, "release/deps");
+    mkdirSync(built);
+    for (const name of readdirSync(deps)) {
+      if (name.endsWith(".rlib") && !name.startsWith("libempty-")) {
+        cpSync(join(deps, name), join(built, name));
+      }
+    }
+    rmSync(target, { recursive: true });
+    writeFileSync(madeBy, version(rustc));
+  });
+  return built;
 }
 
-async function debianLld() {
+async function debianLinker() {
   await aptInstall(["lld"], "a linker for WebAssembly", "20 s");
-  return capture("readlink", ["-f", "/usr/bin/lld"]);
+  return realpathSync("/usr/bin/lld");
 }
 
 /** The formatter and the linter, which small installations of Rust leave out. */
@@ -210,7 +222,7 @@ async function wasmBindgen() {
       {
         // Outside the tree: what stands in its target directory and settings is for the crate.
         cwd: homedir(),
-        env: { CARGO_TARGET_DIR: "" },
+        env: { CARGO_TARGET_DIR: undefined },
       },
     ),
   );
@@ -224,33 +236,29 @@ export const findChromium = () =>
     .find((path) => path !== undefined);
 
 async function chromium() {
-  if (!findChromium())
-    await aptInstall(["chromium"], "Chromium, for the tests of the demo page", "60 s");
+  if (!findChromium()) await aptInstall(["chromium"], "a browser for the demo's tests", "60 s");
 }
 
 async function aptInstall(packages, what, usually) {
-  const missing = packages.filter((name) => !capture("dpkg", ["-L", name]));
+  const missing = packages.filter(
+    (name) => !capture("dpkg", ["-s", name])?.includes("Status: install ok installed"),
+  );
   if (missing.length === 0) return;
-  const command = `apt-get update && apt-get install ${missing.join(" ")}`;
   if (!capture("apt-get", ["--version"])) {
-    throw new Problem(`Missing: ${what}. On Debian and its derivatives: ${command}`);
+    throw new Problem(`Missing: ${what}. Debian's packages for it: ${missing.join(", ")}.`);
   }
-  await step(`${what} (${missing.join(", ")})`, usually, async () => {
-    try {
-      await asRoot("apt-get", ["update"]);
-      await asRoot("apt-get", ["install", "-y", "--no-install-recommends", ...missing]);
-    } catch (error) {
-      throw new Problem(`${error.message}\n\nMissing: ${what}. As root: ${command}`);
-    }
-  });
+  await step(`${what} (${missing.join(", ")})`, usually, () =>
+    asRoot("apt-get update", `apt-get install -y --no-install-recommends ${missing.join(" ")}`),
+  );
 }
 
-/** Runs a command as root; where that needs a password, the person has to do it. */
-async function asRoot(command, args) {
-  if (process.getuid?.() === 0) return run(command, args);
-  return run("sudo", ["-n", command, ...args]);
+/** Runs commands as root; where that needs a password, it says which ones the person has to run. */
+async function asRoot(...commands) {
+  const script = ["sh", "-c", commands.join(" && ")];
+  const [command, ...args] = process.getuid?.() === 0 ? script : ["sudo", "-n", ...script];
+  const { code, output } = await attempt(command, args);
+  if (code === 0) return;
+  throw new Problem(`${output}\nThis has to be done as root, once:\n  ${commands.join(" &&\n  ")}`);
 }
 
-if (process.argv[1] === import.meta.filename) {
-  await main(process.argv[2] === "test" ? setupTests : setup);
-}
+await main(import.meta, process.argv[2] === "test" ? setupTests : setup);

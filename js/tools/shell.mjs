@@ -2,7 +2,7 @@
 
 import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { readdirSync, readFileSync, statSync } from "node:fs";
+import { readdirSync, readFileSync, realpathSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
 
@@ -19,8 +19,14 @@ export const targetDir = resolve(root, process.env.CARGO_TARGET_DIR || "target")
 /** Something that the person at the keyboard can mend. It is shown as it stands, without a stack trace. */
 export class Problem extends Error {}
 
-/** Runs a tool's main function. */
-export async function main(body) {
+/** Runs the body when its file is the program that was started, and not only imported. */
+export async function main(meta, body) {
+  if (!process.argv[1] || realpathSync(process.argv[1]) !== meta.filename) return;
+  await reported(body);
+}
+
+/** Runs the body; its error becomes a message and the exit code. */
+export async function reported(body) {
   try {
     await body();
   } catch (error) {

@@ -6,7 +6,7 @@ import { build } from "./build.mjs";
 import { setup } from "./setup.mjs";
 import { main, root } from "./shell.mjs";
 
-await main(async () => {
+await main(import.meta, async () => {
   await setup();
   await build();
   // In this process, so that the server itself hears Ctrl-C and nothing has to pass it on.
