@@ -145,7 +145,10 @@ impl Message {
     #[must_use]
     pub fn result_bytes(&self) -> usize {
         match self {
-            Self::Done { result: Some(result), .. } => result.len(),
+            Self::Done {
+                result: Some(result),
+                ..
+            } => result.len(),
             _ => 0,
         }
     }
@@ -157,8 +160,16 @@ pub fn step(slot: &mut Option<Message>, op: &MessageOp, now: Timestamp) -> (Mess
     match op {
         MessageOp::First { ttl } => first(slot, *ttl, now),
         MessageOp::Look => (look(slot, None, now).unwrap_or(MessageReply::Absent), false),
-        MessageOp::Claim { token, lease, payload } => claim(slot, token, *lease, payload, now),
-        MessageOp::Renew { token, lease, payload } => {
+        MessageOp::Claim {
+            token,
+            lease,
+            payload,
+        } => claim(slot, token, *lease, payload, now),
+        MessageOp::Renew {
+            token,
+            lease,
+            payload,
+        } => {
             let renewed = Message::Claimed {
                 token: token.clone(),
                 lease_until: now.plus(*lease),
@@ -167,7 +178,12 @@ pub fn step(slot: &mut Option<Message>, op: &MessageOp, now: Timestamp) -> (Mess
             let done = matches!(slot, Some(Message::Done { .. }));
             flag(!done && held(slot, token, now), || *slot = Some(renewed))
         }
-        MessageOp::Commit { token, ttl, result, payload } => {
+        MessageOp::Commit {
+            token,
+            ttl,
+            result,
+            payload,
+        } => {
             if committed_by(slot, token) {
                 return (MessageReply::Flag(true), false);
             }
@@ -201,7 +217,12 @@ fn flag(yes: bool, change: impl FnOnce()) -> (MessageReply, bool) {
 
 fn first(slot: &mut Option<Message>, ttl: Millis, now: Timestamp) -> (MessageReply, bool) {
     let free = look(slot, None, now).is_none();
-    let done = Message::Done { until: now.plus(ttl), token: None, payload: None, result: None };
+    let done = Message::Done {
+        until: now.plus(ttl),
+        token: None,
+        payload: None,
+        result: None,
+    };
     flag(free, || *slot = Some(done))
 }
 
@@ -215,8 +236,12 @@ fn look(slot: &Option<Message>, payload: Option<&Tag>, now: Timestamp) -> Option
         return Some(MessageReply::Mismatch);
     }
     Some(match message {
-        Message::Claimed { lease_until, .. } => MessageReply::InProgress { retry_after: lease_until.since(now) },
-        Message::Done { result, .. } => MessageReply::Duplicate { result: result.clone() },
+        Message::Claimed { lease_until, .. } => MessageReply::InProgress {
+            retry_after: lease_until.since(now),
+        },
+        Message::Done { result, .. } => MessageReply::Duplicate {
+            result: result.clone(),
+        },
     })
 }
 
@@ -232,7 +257,11 @@ fn claim(
         Some(obstacle) if !again || obstacle == MessageReply::Mismatch => (obstacle, false),
         _ => {
             let lease_until = now.plus(lease);
-            *slot = Some(Message::Claimed { token: token.clone(), lease_until, payload: payload.clone() });
+            *slot = Some(Message::Claimed {
+                token: token.clone(),
+                lease_until,
+                payload: payload.clone(),
+            });
             (MessageReply::Fresh, true)
         }
     }

@@ -13,13 +13,17 @@ pub(crate) fn short(bytes: &[u8]) -> String {
 fn base64url(bytes: &[u8]) -> String {
     let sextet = |word: u32, shift: u32| {
         let index = (word >> shift) & 63;
-        ALPHABET.get(index as usize).map_or('A', |byte| char::from(*byte))
+        ALPHABET
+            .get(index as usize)
+            .map_or('A', |byte| char::from(*byte))
     };
     let mut text = String::new();
     for chunk in bytes.chunks(3) {
         let byte = |at: usize| u32::from(chunk.get(at).copied().unwrap_or(0));
         let word = (byte(0) << 16) | (byte(1) << 8) | byte(2);
-        let shifts = [18, 12, 6, 0].into_iter().take(chunk.len().saturating_add(1));
+        let shifts = [18, 12, 6, 0]
+            .into_iter()
+            .take(chunk.len().saturating_add(1));
         text.extend(shifts.map(|shift| sextet(word, shift)));
     }
     text

@@ -10,8 +10,13 @@ pub(crate) async fn swap<C: Cas>(cas: &C, call: &Call<'_>) -> Answer<C::Error> {
         let text = cas.get(key).await?;
         let (now, clock) = cas.now().await?;
         let plan = crate::store::plan(text.as_deref(), &call.op, now, clock)?;
-        let Some((next, ttl)) = plan.write else { return Ok(plan.reply) };
-        if cas.compare_and_set(key, text.as_deref(), &next, ttl).await? {
+        let Some((next, ttl)) = plan.write else {
+            return Ok(plan.reply);
+        };
+        if cas
+            .compare_and_set(key, text.as_deref(), &next, ttl)
+            .await?
+        {
             return Ok(plan.reply);
         }
     }

@@ -19,7 +19,15 @@
 //! # Ok::<(), tidegate::PolicyError>(())
 //! ```
 
-#![cfg_attr(test, allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::arithmetic_side_effects, clippy::panic))]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects,
+        clippy::panic
+    )
+)]
 
 pub mod burst;
 pub mod dedup;
@@ -27,22 +35,29 @@ mod digest;
 mod engine;
 mod error;
 pub mod guard;
+mod ip;
 mod limit;
 pub mod op;
 mod store;
 mod time;
 
-#[cfg(feature = "npm")]
+// Exported functions would become methods of the Worker's entrypoint, so its build leaves them out.
+#[cfg(all(feature = "npm", not(feature = "worker")))]
+#[allow(unsafe_code, reason = "what wasm-bindgen generates")]
 mod host;
-#[cfg(feature = "npm")]
+#[cfg(all(feature = "npm", not(feature = "worker")))]
+#[allow(unsafe_code, unreachable_pub, reason = "what wasm-bindgen generates")]
 mod npm;
 
 pub use error::Error;
+pub use ip::ip_key;
 pub use limit::{
-    Algorithm, Block, Decision, Entry, FixedWindow, LeakyBucket, Limit, LimitName, LimitOptions, LimitRecord, Limits,
-    MAX_LIMITS, MAX_RECORD_CHARS, PolicyError, Reason, Shape, SlidingWindow, State,
+    Algorithm, Block, Decision, Entry, FixedWindow, LeakyBucket, Limit, LimitName, LimitOptions,
+    LimitRecord, Limits, MAX_LIMITS, MAX_RECORD_CHARS, PolicyError, Reason, Shape, SlidingWindow,
+    State,
 };
 pub use store::{
-    Answer, Call, Cas, CasStore, Full, Key, Kind, LimiterId, MemoryStore, MemoryTable, OnFull, Slot, Store,
+    Answer, Call, Cas, CasStore, Full, Key, Kind, LimiterId, MemoryStore, MemoryTable, OnFull,
+    Slot, Store,
 };
 pub use time::{Clock, Millis, Timestamp};

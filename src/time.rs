@@ -105,13 +105,21 @@ impl Millis {
             Some(parts) => parts,
             None => (number, ""),
         };
-        Self::option(digits(whole)?.checked_mul(unit_ms)?.checked_add(scaled(fraction, unit_ms)?)?)
+        Self::option(
+            digits(whole)?
+                .checked_mul(unit_ms)?
+                .checked_add(scaled(fraction, unit_ms)?)?,
+        )
     }
 
     /// A span that an option may name, or `None`.
     #[must_use]
     pub const fn option(ms: u64) -> Option<Self> {
-        if ms >= 1 && ms <= Self::MAX_OPTION.0 { Some(Self(ms)) } else { None }
+        if ms >= 1 && ms <= Self::MAX_OPTION.0 {
+            Some(Self(ms))
+        } else {
+            None
+        }
     }
 }
 
@@ -147,8 +155,26 @@ mod tests {
         assert_eq!(ms("7d"), Some(604_800_000));
         assert_eq!(ms("365d"), Some(31_536_000_000));
         for wrong in [
-            "", "s", "10", "0s", "366d", "1.5ms", "0.0001s", "-1s", "+1s", "1e3s", "1.s", ".5s",
-            " 1s", "1s ", "10 parsecs", "1S", "99999999999999999999d", "1\ts", "1,5s", "١s",
+            "",
+            "s",
+            "10",
+            "0s",
+            "366d",
+            "1.5ms",
+            "0.0001s",
+            "-1s",
+            "+1s",
+            "1e3s",
+            "1.s",
+            ".5s",
+            " 1s",
+            "1s ",
+            "10 parsecs",
+            "1S",
+            "99999999999999999999d",
+            "1\ts",
+            "1,5s",
+            "١s",
         ] {
             assert_eq!(ms(wrong), None, "{wrong:?}");
         }

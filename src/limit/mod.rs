@@ -55,7 +55,12 @@ pub(crate) struct View {
 
 impl View {
     const fn at(state: State) -> Self {
-        Self { state, elapsed_ms: 0, behind_ms: 0, rebased: false }
+        Self {
+            state,
+            elapsed_ms: 0,
+            behind_ms: 0,
+            rebased: false,
+        }
     }
 }
 
@@ -107,14 +112,27 @@ impl Shape {
         let state = match self {
             Self::Bucket(bucket) => bucket.with_used(used, at),
             Self::Sliding(window) => window.with_used(used, at),
-            Self::Fixed(window) => State { level: used, before: 0, at: window.anchor(old, &before, at) },
+            Self::Fixed(window) => State {
+                level: used,
+                before: 0,
+                at: window.anchor(old, &before, at),
+            },
         };
-        View { rebased: used > 0, ..self.view(state, now, clock) }
+        View {
+            rebased: used > 0,
+            ..self.view(state, now, clock)
+        }
     }
 
     /// Charges a state if the cost fits. Answers how it stands, and whether it was charged.
     #[inline]
-    pub(crate) fn charge_state(&self, state: &mut State, cost: u64, now: Timestamp, clock: Clock) -> (View, bool) {
+    pub(crate) fn charge_state(
+        &self,
+        state: &mut State,
+        cost: u64,
+        now: Timestamp,
+        clock: Clock,
+    ) -> (View, bool) {
         let mut view = self.view(*state, now, clock);
         let fits = self.fits(&view, cost);
         if fits {
@@ -150,7 +168,9 @@ impl Shape {
         if self.fits(view, cost) {
             return Some(Millis::ZERO);
         }
-        Some(Millis::from_ms(each!(self, shape => shape.retry_after_ms(view, cost))))
+        Some(Millis::from_ms(
+            each!(self, shape => shape.retry_after_ms(view, cost)),
+        ))
     }
 
     pub(crate) fn reset_after(&self, view: &View) -> Millis {

@@ -74,7 +74,10 @@ pub struct PolicyError {
 
 impl PolicyError {
     pub(crate) fn new(option: &'static str, expected: impl Into<String>) -> Self {
-        Self { option, expected: expected.into() }
+        Self {
+            option,
+            expected: expected.into(),
+        }
     }
 }
 
@@ -96,7 +99,8 @@ impl LimitName {
     /// Short plain names stand for themselves; any other is its hash.
     #[must_use]
     pub fn of(name: &str) -> Self {
-        Self::parse(name).unwrap_or_else(|| Self(format!("~{}", digest::short(name.as_bytes())).into()))
+        Self::parse(name)
+            .unwrap_or_else(|| Self(format!("~{}", digest::short(name.as_bytes())).into()))
     }
 
     /// The name that a record holds, if it is one.
@@ -138,7 +142,10 @@ impl Limit {
             return Err(PolicyError::new("limit", "a positive safe integer"));
         }
         if Millis::option(options.window.as_ms()).is_none() {
-            return Err(PolicyError::new("window", "a whole number of milliseconds from 1 to 365 days"));
+            return Err(PolicyError::new(
+                "window",
+                "a whole number of milliseconds from 1 to 365 days",
+            ));
         }
         let shape = match options.algorithm {
             Algorithm::LeakyBucket => bucket(options)?,
@@ -152,7 +159,10 @@ impl Limit {
             }
         };
         let shape = shape.ok_or_else(|| too_large(options))?;
-        Ok(Self { name: LimitName::of(&options.name), shape })
+        Ok(Self {
+            name: LimitName::of(&options.name),
+            shape,
+        })
     }
 
     /// A limit whose parts were validated before.
@@ -186,17 +196,27 @@ impl Limit {
                 [bucket.rate(), bucket.window_ms(), bucket.burst(), debt]
             }
             Shape::Fixed(window) => [window.limit(), window.window_ms(), window.limit(), 0],
-            Shape::Sliding(window) => [window.limit(), window.window_ms(), window.limit(), window.limit()],
+            Shape::Sliding(window) => [
+                window.limit(),
+                window.window_ms(),
+                window.limit(),
+                window.limit(),
+            ],
         };
         let digits = numbers.into_iter().chain([MAX_SAFE]).map(decimal_digits);
         let punctuation = "|=b,,,,,".len();
-        digits.fold(self.name.as_str().len().saturating_add(punctuation), usize::saturating_add)
+        digits.fold(
+            self.name.as_str().len().saturating_add(punctuation),
+            usize::saturating_add,
+        )
     }
 }
 
 /// How many characters a number takes in decimal.
 fn decimal_digits(number: u64) -> usize {
-    number.checked_ilog10().map_or(1, |log| (log as usize).saturating_add(1))
+    number
+        .checked_ilog10()
+        .map_or(1, |log| (log as usize).saturating_add(1))
 }
 
 fn no_bucket_options(options: &LimitOptions) -> Result<(), PolicyError> {
@@ -204,14 +224,21 @@ fn no_bucket_options(options: &LimitOptions) -> Result<(), PolicyError> {
         return Err(PolicyError::new("burst", "left out: only buckets have one"));
     }
     if options.strict {
-        return Err(PolicyError::new("strict", "left out: only buckets can be strict"));
+        return Err(PolicyError::new(
+            "strict",
+            "left out: only buckets can be strict",
+        ));
     }
     Ok(())
 }
 
 /// The bucket; `None` inside where its numbers are too large to be exact.
 fn bucket(options: &LimitOptions) -> Result<Option<Shape>, PolicyError> {
-    let default = if options.strict { options.limit.div_ceil(2) } else { options.limit };
+    let default = if options.strict {
+        options.limit.div_ceil(2)
+    } else {
+        options.limit
+    };
     let burst = options.burst.unwrap_or(default);
     if !(1..=MAX_SAFE).contains(&burst) {
         return Err(PolicyError::new("burst", "a positive safe integer"));
@@ -230,15 +257,22 @@ fn bucket(options: &LimitOptions) -> Result<Option<Shape>, PolicyError> {
 
 /// Names what is too large, and the largest that fits beside the other numbers.
 fn too_large(options: &LimitOptions) -> PolicyError {
-    let per_window = super::EXACT_BELOW.saturating_sub(1).checked_div(options.window.as_ms()).unwrap_or(0);
+    let per_window = super::EXACT_BELOW
+        .saturating_sub(1)
+        .checked_div(options.window.as_ms())
+        .unwrap_or(0);
     let (option, rule) = match options.algorithm {
         Algorithm::SlidingWindow => ("limit", "limit * window"),
-        _ if options.burst.is_some_and(|burst| burst > options.limit) => ("burst", "burst * window"),
+        _ if options.burst.is_some_and(|burst| burst > options.limit) => {
+            ("burst", "burst * window")
+        }
         _ => ("limit", "max(limit, burst) * window"),
     };
     PolicyError::new(
         option,
-        format!("smaller: {rule} in lowest terms must stay below 2^51; up to {per_window} always fits this window"),
+        format!(
+            "smaller: {rule} in lowest terms must stay below 2^51; up to {per_window} always fits this window"
+        ),
     )
 }
 
@@ -254,7 +288,10 @@ impl Limits {
     /// together would not fit a record of 512 characters.
     pub fn new(limits: Vec<Limit>) -> Result<Self, PolicyError> {
         if limits.is_empty() || limits.len() > MAX_LIMITS {
-            return Err(PolicyError::new("limit", format!("one to {MAX_LIMITS} limits")));
+            return Err(PolicyError::new(
+                "limit",
+                format!("one to {MAX_LIMITS} limits"),
+            ));
         }
         let mut names: Vec<_> = limits.iter().map(Limit::name).collect();
         names.sort();
@@ -262,9 +299,13 @@ impl Limits {
         if names.len() != limits.len() {
             return Err(PolicyError::new("name", "unique within one Limiter"));
         }
-        let chars = limits.iter().fold(0, |sum: usize, limit| sum.saturating_add(limit.most_chars()));
+        let chars = limits.iter().fold(0, |sum: usize, limit| {
+            sum.saturating_add(limit.most_chars())
+        });
         if chars > MAX_RECORD_CHARS {
-            let expected = format!("shorter or fewer: at their largest they need {chars} of {MAX_RECORD_CHARS} characters");
+            let expected = format!(
+                "shorter or fewer: at their largest they need {chars} of {MAX_RECORD_CHARS} characters"
+            );
             return Err(PolicyError::new("limit", expected));
         }
         Ok(Self(limits))

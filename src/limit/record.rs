@@ -18,7 +18,11 @@ impl Block {
     fn left(self, now: Timestamp, clock: Clock) -> Millis {
         let left = self.until.since(now);
         let stretched = left.as_ms() > self.duration.as_ms().saturating_mul(2);
-        if stretched && clock.may_rebase() { self.duration } else { left }
+        if stretched && clock.may_rebase() {
+            self.duration
+        } else {
+            left
+        }
     }
 }
 
@@ -50,7 +54,13 @@ struct Seat<'a> {
 
 impl Limit {
     /// Consumes on the state of a key whose only limit this is, and that no block is in force on.
-    pub(crate) fn consume(&self, state: &mut State, cost: u64, now: Timestamp, clock: Clock) -> Decision {
+    pub(crate) fn consume(
+        &self,
+        state: &mut State,
+        cost: u64,
+        now: Timestamp,
+        clock: Clock,
+    ) -> Decision {
         let (view, admitted) = self.shape().charge_state(state, cost, now, clock);
         decide(&[Seat { limit: self, view }], cost, admitted, Millis::ZERO)
     }
@@ -65,7 +75,13 @@ impl Seat<'_> {
 impl LimitRecord {
     /// Decides, and charges every limit or none. True when the record changed: a denied call changes
     /// it only where the clock or a policy moved a state.
-    pub fn consume(&mut self, limits: &Limits, cost: u64, now: Timestamp, clock: Clock) -> (Decision, bool) {
+    pub fn consume(
+        &mut self,
+        limits: &Limits,
+        cost: u64,
+        now: Timestamp,
+        clock: Clock,
+    ) -> (Decision, bool) {
         let mut seats = self.seats(limits, now, clock);
         let blocked = self.blocked_for(now, clock);
         let admitted = blocked == Millis::ZERO && seats.iter().all(|seat| seat.fits(cost));
@@ -98,7 +114,11 @@ impl LimitRecord {
             seat.limit.shape().refund(&mut seat.view, cost);
         }
         let known = self.entries.len();
-        seats.retain(|seat| self.entries.iter().any(|entry| entry.name == *seat.limit.name()));
+        seats.retain(|seat| {
+            self.entries
+                .iter()
+                .any(|entry| entry.name == *seat.limit.name())
+        });
         let changed = self.keep(&seats, |_| true);
         self.prune(now, clock);
         changed || self.entries.len() != known
@@ -106,7 +126,10 @@ impl LimitRecord {
 
     /// Denies every call for that long.
     pub fn block(&mut self, duration: Millis, now: Timestamp, clock: Clock) {
-        self.block = Some(Block { until: now.plus(duration), duration });
+        self.block = Some(Block {
+            until: now.plus(duration),
+            duration,
+        });
         self.prune(now, clock);
     }
 
@@ -118,23 +141,34 @@ impl LimitRecord {
     /// Forgets these limits and the block; limits of other Limiters on the key stay.
     pub fn reset(&mut self, limits: &Limits) {
         self.block = None;
-        self.entries.retain(|entry| limits.iter().all(|limit| *limit.name() != entry.name));
+        self.entries
+            .retain(|entry| limits.iter().all(|limit| *limit.name() != entry.name));
     }
 
     /// When, left alone, the key is whole: every budget full and the block over.
     #[must_use]
     pub fn whole_at(&self) -> Timestamp {
-        let entries = self.entries.iter().map(|entry| entry.shape.whole_at(entry.state));
-        entries.chain(self.block.map(|block| block.until)).max().unwrap_or_default()
+        let entries = self
+            .entries
+            .iter()
+            .map(|entry| entry.shape.whole_at(entry.state));
+        entries
+            .chain(self.block.map(|block| block.until))
+            .max()
+            .unwrap_or_default()
     }
 
     fn blocked_for(&self, now: Timestamp, clock: Clock) -> Millis {
-        self.block.map_or(Millis::ZERO, |block| block.left(now, clock))
+        self.block
+            .map_or(Millis::ZERO, |block| block.left(now, clock))
     }
 
     fn seats<'a>(&self, limits: &'a Limits, now: Timestamp, clock: Clock) -> Vec<Seat<'a>> {
         let seat = |limit: &'a Limit| {
-            let entry = self.entries.iter().find(|entry| entry.name == *limit.name());
+            let entry = self
+                .entries
+                .iter()
+                .find(|entry| entry.name == *limit.name());
             let view = match entry {
                 Some(entry) => limit.shape().view_of(&entry.shape, entry.state, now, clock),
                 None => limit.shape().view(State::default(), now, clock),
@@ -153,7 +187,11 @@ impl LimitRecord {
             let (shape, state) = (*seat.limit.shape(), seat.view.state);
             match self.entries.iter_mut().find(|entry| entry.name == *name) {
                 Some(entry) => (entry.shape, entry.state) = (shape, state),
-                None => self.entries.push(Entry { name: name.clone(), shape, state }),
+                None => self.entries.push(Entry {
+                    name: name.clone(),
+                    shape,
+                    state,
+                }),
             }
         }
         kept
@@ -167,7 +205,10 @@ impl LimitRecord {
         });
         self.block = self.block.and_then(|block| {
             let left = block.left(now, clock);
-            (left > Millis::ZERO).then(|| Block { until: now.plus(left), ..block })
+            (left > Millis::ZERO).then(|| Block {
+                until: now.plus(left),
+                ..block
+            })
         });
     }
 }
@@ -185,9 +226,17 @@ fn decide(seats: &[Seat<'_>], cost: u64, admitted: bool, blocked: Millis) -> Dec
         let shape = seat.limit.shape();
         let remaining = shape.remaining(&seat.view);
         // Charged seats have no wait; asking one for the same cost again would find one.
-        let wait = if admitted { Some(Millis::ZERO) } else { shape.retry_after(&seat.view, cost) };
+        let wait = if admitted {
+            Some(Millis::ZERO)
+        } else {
+            shape.retry_after(&seat.view, cost)
+        };
         let names = index == 0
-            || if admitted { remaining < decision.remaining } else { longer(wait, decision.retry_after) };
+            || if admitted {
+                remaining < decision.remaining
+            } else {
+                longer(wait, decision.retry_after)
+            };
         if names {
             (decision.decided_by, decision.limit) = (index, shape.capacity());
             decision.retry_after = wait;
@@ -198,7 +247,11 @@ fn decide(seats: &[Seat<'_>], cost: u64, admitted: bool, blocked: Millis) -> Dec
     if admitted {
         return decision;
     }
-    decision.reason = if decision.retry_after.is_none() { Reason::Never } else { Reason::Limited };
+    decision.reason = if decision.retry_after.is_none() {
+        Reason::Never
+    } else {
+        Reason::Limited
+    };
     if blocked > Millis::ZERO {
         block_decides(&mut decision, seats, blocked);
     }
@@ -208,7 +261,9 @@ fn decide(seats: &[Seat<'_>], cost: u64, admitted: bool, blocked: Millis) -> Dec
 /// A block in force leaves nothing, and names the first limit; "never" wins over it.
 fn block_decides(decision: &mut Decision, seats: &[Seat<'_>], blocked: Millis) {
     decision.remaining = 0;
-    let Some(wait) = decision.retry_after else { return };
+    let Some(wait) = decision.retry_after else {
+        return;
+    };
     decision.reason = Reason::Blocked;
     decision.retry_after = Some(wait.max(blocked));
     decision.decided_by = 0;

@@ -5,11 +5,11 @@
 use core::future::Future;
 
 use super::{Answer, Call, Store};
+use crate::dedup::Message;
 use crate::engine;
 use crate::error::Error;
 use crate::limit::LimitRecord;
 use crate::op::{self, Op, Record, Reply, StepError, Write};
-use crate::dedup::Message;
 use crate::time::{Clock, Millis, Timestamp};
 
 /// How often a lost race is run again. High, because everyone who loses has seen somebody win; the
@@ -67,7 +67,10 @@ pub(crate) fn plan<E>(
     now: Timestamp,
     clock: Clock,
 ) -> Result<Plan, Error<E>> {
-    let record = text.map(op::decode).transpose().map_err(|_| Error::Corrupt)?;
+    let record = text
+        .map(op::decode)
+        .transpose()
+        .map_err(|_| Error::Corrupt)?;
     let blank = blank(record.as_ref(), now);
     let (reply, write) = op::step(record, op, now, clock).map_err(|error| match error {
         StepError::WrongKind => Error::Corrupt,
@@ -76,10 +79,14 @@ pub(crate) fn plan<E>(
     let write = match (write, blank) {
         (Write::Keep, _) | (Write::Delete, None) => None,
         (Write::Put(record, ttl), _) => {
-            let text = op::encode(&record).ok_or(Error::Unsupported("more limits on one key than a record holds"))?;
+            let text = op::encode(&record).ok_or(Error::Unsupported(
+                "more limits on one key than a record holds",
+            ))?;
             Some((text, ttl))
         }
-        (Write::Delete, Some(blank)) => Some((op::encode(&blank).unwrap_or_default(), Millis::from_ms(1))),
+        (Write::Delete, Some(blank)) => {
+            Some((op::encode(&blank).unwrap_or_default(), Millis::from_ms(1)))
+        }
     };
     Ok(Plan { reply, write })
 }
@@ -89,8 +96,11 @@ pub(crate) fn plan<E>(
 fn blank(record: Option<&Record>, now: Timestamp) -> Option<Record> {
     Some(match record? {
         Record::Limits(_) | Record::Burst(_) => Record::Limits(LimitRecord::default()),
-        Record::Message(_) => {
-            Record::Message(Message::Done { until: now, token: None, payload: None, result: None })
-        }
+        Record::Message(_) => Record::Message(Message::Done {
+            until: now,
+            token: None,
+            payload: None,
+            result: None,
+        }),
     })
 }

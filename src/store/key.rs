@@ -1,7 +1,7 @@
 //! Store keys: prefix, kind and the caller's own key, joined so that no two different tuples ever meet.
 //!
-//! `<prefix>:<kind>:<key>`. The prefix has its colons escaped, so the first two colons always part the
-//! three. Everything but plain ASCII is percent-encoded, surrogates without a partner included, so a
+//! `<prefix>:<kind>:<key>`, or `<store prefix>/<prefix>:<kind>:<key>`. Prefixes have their colons and
+//! slashes escaped, so the first two colons always part the three. Everything but plain ASCII is percent-encoded, surrogates without a partner included, so a
 //! key is printable in every store. A key that gets too long is replaced by its hash, under a kind of its own.
 
 use core::fmt::Write as _;
@@ -36,13 +36,29 @@ impl Key {
     /// ```
     #[must_use]
     pub fn new(prefix: &str, kind: Kind, key: &str) -> Self {
-        Self::join(&escape(prefix.as_bytes(), true), kind, key.as_bytes())
+        Self::join(&prefix_text(prefix.as_bytes()), kind, key.as_bytes())
     }
 
     /// The key of UTF-16 strings as JavaScript has them, well-formed or not.
     #[must_use]
-    pub fn from_utf16(prefix: &[u16], kind: Kind, key: &[u16]) -> Self {
-        Self::join(&escape(&wtf8(prefix), true), kind, &wtf8(key))
+    pub fn from_utf16(
+        store_prefix: Option<&[u16]>,
+        prefix: &[u16],
+        kind: Kind,
+        key: &[u16],
+    ) -> Self {
+        let prefix = prefix_text(&wtf8(prefix));
+        let prefix = match store_prefix {
+            Some(store) => format!("{}/{prefix}", prefix_text(&wtf8(store))),
+            None => prefix,
+        };
+        Self::join(&prefix, kind, &wtf8(key))
+    }
+
+    /// A key that was joined before, and went through a host that could not keep its type.
+    #[cfg(feature = "npm")]
+    pub(crate) fn joined(text: String) -> Self {
+        Self(text.into())
     }
 
     fn join(prefix: &str, kind: Kind, key: &[u8]) -> Self {
@@ -52,7 +68,6 @@ impl Key {
             Kind::Burst => 'b',
         };
         let text = escape(key, false);
-        let prefix = if prefix.len() > MAX_KEY_CHARS { digest::short(prefix.as_bytes()) } else { prefix.into() };
         let joined = if text.len() > MAX_KEY_CHARS {
             format!("{prefix}:{kind}#:{}", digest::short(key))
         } else {
@@ -68,13 +83,23 @@ impl Key {
     }
 }
 
+/// A prefix as it stands in keys; a long one is its hash, which no other prefix can be taken for.
+fn prefix_text(prefix: &[u8]) -> String {
+    let text = escape(prefix, true);
+    if text.len() > MAX_KEY_CHARS {
+        format!("%{}", digest::short(prefix))
+    } else {
+        text
+    }
+}
+
 /// Percent-encodes what is not plain printable ASCII, the characters with a meaning in Redis Cluster, and
-/// colons where asked.
-fn escape(bytes: &[u8], colons: bool) -> String {
+/// what parts the pieces of a prefix where asked.
+fn escape(bytes: &[u8], parting: bool) -> String {
     let mut text = String::with_capacity(bytes.len());
     for byte in bytes {
         let plain = matches!(byte, 0x20..0x7f) && !matches!(byte, b'%' | b'{' | b'}');
-        if plain && !(colons && *byte == b':') {
+        if plain && !(parting && matches!(byte, b':' | b'/')) {
             text.push(char::from(*byte));
         } else {
             let _ = write!(text, "%{byte:02X}");
@@ -113,12 +138,36 @@ mod tests {
         let longer = "k".repeat(10_001);
         let hashed = digest::short(long.as_bytes());
         let tuples = [
-            ("a:b", "c"), ("a", "b:c"), ("a%3Ab", "c"), ("a", ":l:c"), ("a", "%"), ("a", "%25"), ("a", "{x}"),
-            ("a", "x"), ("a", "\0"), ("a", "\n"), ("a", "__proto__"), ("a", "*"), ("a", "?["), ("", "a"),
-            ("a", ""), ("a", &long), ("a", &longer), ("a", &hashed), ("a:l#", &hashed), ("é", "c"), ("e", "\u{301}c"),
+            ("a:b", "c"),
+            ("a", "b:c"),
+            ("a%3Ab", "c"),
+            ("a", ":l:c"),
+            ("a", "%"),
+            ("a", "%25"),
+            ("a", "{x}"),
+            ("a", "x"),
+            ("a", "\0"),
+            ("a", "\n"),
+            ("a", "__proto__"),
+            ("a", "*"),
+            ("a", "?["),
+            ("", "a"),
+            ("a", ""),
+            ("a", &long),
+            ("a", &longer),
+            ("a", &hashed),
+            ("a:l#", &hashed),
+            ("é", "c"),
+            ("e", "\u{301}c"),
         ];
-        let mut keys: Vec<_> = tuples.iter().map(|(prefix, own)| key(prefix, own)).collect();
-        assert!(keys.iter().all(|key| key.len() <= 420 && key.bytes().all(|b| (0x20..0x7f).contains(&b))));
+        let mut keys: Vec<_> = tuples
+            .iter()
+            .map(|(prefix, own)| key(prefix, own))
+            .collect();
+        assert!(
+            keys.iter()
+                .all(|key| key.len() <= 420 && key.bytes().all(|b| (0x20..0x7f).contains(&b)))
+        );
         keys.sort();
         keys.dedup();
         assert_eq!(keys.len(), tuples.len());
@@ -126,7 +175,11 @@ mod tests {
 
     #[test]
     fn unpaired_surrogates_are_ordinary_and_distinct() {
-        let of = |units: &[u16]| Key::from_utf16(&[0x61], Kind::Limit, units).as_str().to_owned();
+        let of = |units: &[u16]| {
+            Key::from_utf16(None, &[0x61], Kind::Limit, units)
+                .as_str()
+                .to_owned()
+        };
         assert_eq!(of(&[0xd800]), "a:l:%ED%A0%80");
         assert_ne!(of(&[0xd800]), of(&[0xd801]));
         assert_ne!(of(&[0xd800]), of(&[0xfffd]));

@@ -73,12 +73,20 @@ impl<R: Row> Slots<R> {
 
     pub(crate) fn get(&self, slot: u32) -> Option<&R> {
         let (chunk, row) = place(slot);
-        self.chunks.get(chunk)?.rows.get(row).filter(|row| row.in_use())
+        self.chunks
+            .get(chunk)?
+            .rows
+            .get(row)
+            .filter(|row| row.in_use())
     }
 
     pub(crate) fn get_mut(&mut self, slot: u32) -> Option<&mut R> {
         let (chunk, row) = place(slot);
-        self.chunks.get_mut(chunk)?.rows.get_mut(row).filter(|row| row.in_use())
+        self.chunks
+            .get_mut(chunk)?
+            .rows
+            .get_mut(row)
+            .filter(|row| row.in_use())
     }
 
     /// Puts a row in, over at `over_at`; looks at a few others first, and at all when there is no room.
@@ -120,7 +128,9 @@ impl<R: Row> Slots<R> {
     /// Frees a row and notes it for the index.
     pub(crate) fn remove(&mut self, slot: u32) {
         let first_free = self.first_free;
-        let Some(row) = self.get_mut(slot) else { return };
+        let Some(row) = self.get_mut(slot) else {
+            return;
+        };
         let vacant = R::vacant(row.generation().wrapping_add(1), first_free);
         let removed = core::mem::replace(row, vacant);
         self.first_free = slot;
@@ -130,7 +140,11 @@ impl<R: Row> Slots<R> {
 
     fn sweep(&mut self, now: Timestamp, ends: &impl Fn(&R) -> Timestamp) {
         for _ in 0..SWEEP_ROWS.min(self.rows) {
-            self.hand = if self.hand.saturating_add(1) < self.rows { self.hand.saturating_add(1) } else { 0 };
+            self.hand = if self.hand.saturating_add(1) < self.rows {
+                self.hand.saturating_add(1)
+            } else {
+                0
+            };
             self.remove_over(self.hand, now, ends);
         }
     }
@@ -154,10 +168,18 @@ impl<R: Row> Slots<R> {
     /// Frees every row that is over in the chunk whose rows end first.
     fn reclaim(&mut self, now: Timestamp, ends: &impl Fn(&R) -> Timestamp) -> Result<(), Full> {
         loop {
-            let nearest = self.chunks.iter().enumerate().min_by_key(|(_, chunk)| chunk.horizon);
-            let Some((index, chunk)) = nearest else { return Err(Full { until: now }) };
+            let nearest = self
+                .chunks
+                .iter()
+                .enumerate()
+                .min_by_key(|(_, chunk)| chunk.horizon);
+            let Some((index, chunk)) = nearest else {
+                return Err(Full { until: now });
+            };
             if chunk.scanned_at == Some(now) && chunk.horizon > now {
-                return Err(Full { until: chunk.horizon });
+                return Err(Full {
+                    until: chunk.horizon,
+                });
             }
             let first = index.saturating_mul(CHUNK_ROWS);
             let rows = chunk.rows.len();
@@ -179,14 +201,21 @@ impl<R: Row> Slots<R> {
 
     fn grow(&mut self) {
         let first = self.rows;
-        let room = self.most_rows.saturating_sub(first).min(u32::try_from(CHUNK_ROWS).unwrap_or(NO_SLOT));
+        let room = self
+            .most_rows
+            .saturating_sub(first)
+            .min(u32::try_from(CHUNK_ROWS).unwrap_or(NO_SLOT));
         let end = first.saturating_add(room);
         let vacant = |slot: u32| {
             let next = slot.saturating_add(1);
             R::vacant(0, if next < end { next } else { NO_SLOT })
         };
         let rows = (first..end).map(vacant).collect();
-        self.chunks.push(Chunk { rows, horizon: Timestamp::from_ms(u64::MAX), scanned_at: None });
+        self.chunks.push(Chunk {
+            rows,
+            horizon: Timestamp::from_ms(u64::MAX),
+            scanned_at: None,
+        });
         self.rows = end;
         self.first_free = first;
     }

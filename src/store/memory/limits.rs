@@ -32,8 +32,15 @@ struct LimitRow {
 
 impl Row for LimitRow {
     fn vacant(generation: u32, next_free: u32) -> Self {
-        let state = State { level: u64::from(next_free), ..State::default() };
-        Self { state, policy: BESIDE, generation }
+        let state = State {
+            level: u64::from(next_free),
+            ..State::default()
+        };
+        Self {
+            state,
+            policy: BESIDE,
+            generation,
+        }
     }
 
     fn generation(&self) -> u32 {
@@ -103,8 +110,15 @@ impl LimitTable {
     }
 
     pub(super) fn register(&mut self, limits: Limits) -> LimiterId {
-        let single = limits.single().cloned().map(|limit| self.use_policy(&limit));
-        let registered = Some(Registered { limits, single, shared: LimitRecord::default() });
+        let single = limits
+            .single()
+            .cloned()
+            .map(|limit| self.use_policy(&limit));
+        let registered = Some(Registered {
+            limits,
+            single,
+            shared: LimitRecord::default(),
+        });
         let vacant = self.limiters.iter().position(Option::is_none);
         let id = vacant.unwrap_or(self.limiters.len());
         match self.limiters.get_mut(id) {
@@ -115,7 +129,10 @@ impl LimitTable {
     }
 
     pub(super) fn unregister(&mut self, limiter: LimiterId) {
-        let registered = self.limiters.get_mut(limiter.0 as usize).and_then(Option::take);
+        let registered = self
+            .limiters
+            .get_mut(limiter.0 as usize)
+            .and_then(Option::take);
         if let Some(policy) = registered.and_then(|registered| registered.single) {
             self.leave_policy(policy);
         }
@@ -129,9 +146,15 @@ impl LimitTable {
         now: Timestamp,
     ) -> Option<bool> {
         if let Some((limit, row)) = self.plain(limiter, slot) {
-            return Some(limit.shape().charge_state(&mut row.state, cost, now, CLOCK).1);
+            return Some(
+                limit
+                    .shape()
+                    .charge_state(&mut row.state, cost, now, CLOCK)
+                    .1,
+            );
         }
-        self.consume(limiter, slot, cost, now).map(|decision| decision.allowed())
+        self.consume(limiter, slot, cost, now)
+            .map(|decision| decision.allowed())
     }
 
     pub(super) fn consume(
@@ -146,14 +169,16 @@ impl LimitTable {
         }
         self.held(slot)?;
         let limits = self.limits(limiter)?.clone();
-        self.change(slot, now, |record| record.consume(&limits, cost, now, CLOCK).0)
+        self.change(slot, now, |record| {
+            record.consume(&limits, cost, now, CLOCK).0
+        })
     }
 
     /// The row as a plain one of this Limiter: one limit, under the Limiter's own policy.
     fn plain(&mut self, limiter: LimiterId, slot: Slot) -> Option<(&Limit, &mut LimitRow)> {
         let policy = self.limiters.get(limiter.0 as usize)?.as_ref()?.single?;
         let row = self.rows.get_mut(slot.index)?;
-        if row.policy != policy || row.generation != slot.generation {
+        if row.policy != policy || !slot.holds(row.generation) {
             return None;
         }
         Some((&self.policies.get(policy as usize)?.limit, row))
@@ -165,7 +190,9 @@ impl LimitTable {
         cost: u64,
         now: Timestamp,
     ) -> (Decision, Option<Slot>) {
-        let Some(limits) = self.limits(limiter).cloned() else { return (NOTHING, None) };
+        let Some(limits) = self.limits(limiter).cloned() else {
+            return (NOTHING, None);
+        };
         let mut record = LimitRecord::default();
         let (decision, changed) = record.consume(&limits, cost, now, CLOCK);
         if !changed {
@@ -189,7 +216,13 @@ impl LimitTable {
             let wait = full.until.since(now).max(Millis::from_ms(1));
             let limit = limits.first().map_or(0, Limit::capacity);
             let retry_after = Some(wait);
-            return Decision { reason: Reason::Limited, limit, retry_after, reset_after: wait, ..NOTHING };
+            return Decision {
+                reason: Reason::Limited,
+                limit,
+                retry_after,
+                reset_after: wait,
+                ..NOTHING
+            };
         }
         match self.limiters.get_mut(limiter.0 as usize) {
             Some(Some(registered)) => registered.shared.consume(limits, cost, now, CLOCK).0,
@@ -197,13 +230,22 @@ impl LimitTable {
         }
     }
 
-    pub(super) fn peek(&self, limiter: LimiterId, slot: Option<Slot>, cost: u64, now: Timestamp) -> Decision {
+    pub(super) fn peek(
+        &self,
+        limiter: LimiterId,
+        slot: Option<Slot>,
+        cost: u64,
+        now: Timestamp,
+    ) -> Decision {
         let record = slot.and_then(|slot| self.record(slot)).unwrap_or_default();
-        self.limits(limiter).map_or(NOTHING, |limits| record.peek(limits, cost, now, CLOCK))
+        self.limits(limiter)
+            .map_or(NOTHING, |limits| record.peek(limits, cost, now, CLOCK))
     }
 
     pub(super) fn refund(&mut self, limiter: LimiterId, slot: Slot, cost: u64, now: Timestamp) {
-        let Some(limits) = self.limits(limiter).cloned() else { return };
+        let Some(limits) = self.limits(limiter).cloned() else {
+            return;
+        };
         self.change(slot, now, |record| record.refund(&limits, cost, now, CLOCK));
     }
 
@@ -227,8 +269,14 @@ impl LimitTable {
     }
 
     pub(super) fn reset(&mut self, limiter: LimiterId, slot: Slot) {
-        let Some(limits) = self.limits(limiter).cloned() else { return };
+        let Some(limits) = self.limits(limiter).cloned() else {
+            return;
+        };
         self.change(slot, Timestamp::default(), |record| record.reset(&limits));
+    }
+
+    pub(super) fn generation(&self, index: u32) -> Option<u32> {
+        self.rows.get(index).map(Row::generation)
     }
 
     pub(super) fn take_freed(&mut self) -> Option<u32> {
@@ -238,11 +286,16 @@ impl LimitTable {
     }
 
     fn limits(&self, limiter: LimiterId) -> Option<&Limits> {
-        self.limiters.get(limiter.0 as usize)?.as_ref().map(|registered| &registered.limits)
+        self.limiters
+            .get(limiter.0 as usize)?
+            .as_ref()
+            .map(|registered| &registered.limits)
     }
 
     fn held(&self, slot: Slot) -> Option<&LimitRow> {
-        self.rows.get(slot.index).filter(|row| row.generation == slot.generation)
+        self.rows
+            .get(slot.index)
+            .filter(|row| slot.holds(row.generation))
     }
 
     fn record(&self, slot: Slot) -> Option<LimitRecord> {
@@ -251,8 +304,15 @@ impl LimitTable {
             return self.beside.get(narrow(row.state.level) as usize)?.clone();
         }
         let limit = &self.policies.get(row.policy as usize)?.limit;
-        let entry = Entry { name: limit.name().clone(), shape: *limit.shape(), state: row.state };
-        Some(LimitRecord { block: None, entries: vec![entry] })
+        let entry = Entry {
+            name: limit.name().clone(),
+            shape: *limit.shape(),
+            state: row.state,
+        };
+        Some(LimitRecord {
+            block: None,
+            entries: vec![entry],
+        })
     }
 
     /// Runs a change on the record of a row, and puts it back in its smallest form; a whole one goes.
@@ -275,7 +335,14 @@ impl LimitTable {
         let over_at = record.whole_at().max(now);
         let (state, policy) = self.place(record);
         let row = self.rows.get_mut(slot.index)?;
-        let old = core::mem::replace(row, LimitRow { state, policy, generation: slot.generation });
+        let old = core::mem::replace(
+            row,
+            LimitRow {
+                state,
+                policy,
+                generation: slot.generation,
+            },
+        );
         self.let_go(&old);
         self.rows.hasten(slot.index, over_at);
         Some(answer)
@@ -290,16 +357,26 @@ impl LimitTable {
                 Some(Some(record)) => record.whole_at(),
                 _ => now,
             },
-            policy => policies.get(policy as usize).map_or(now, |policy| policy.limit.shape().whole_at(row.state)),
+            policy => policies
+                .get(policy as usize)
+                .map_or(now, |policy| policy.limit.shape().whole_at(row.state)),
         };
-        let row = LimitRow { state, policy, generation: 0 };
+        let row = LimitRow {
+            state,
+            policy,
+            generation: 0,
+        };
         match self.rows.insert(row, over_at, now, ends) {
             Ok(index) => {
                 let generation = self.rows.get(index).map_or(0, Row::generation);
                 Ok(Slot { index, generation })
             }
             Err(full) => {
-                self.let_go(&LimitRow { state, policy, generation: 0 });
+                self.let_go(&LimitRow {
+                    state,
+                    policy,
+                    generation: 0,
+                });
                 Err(full)
             }
         }
@@ -321,7 +398,13 @@ impl LimitTable {
         if let Some(place) = self.beside.get_mut(at as usize) {
             *place = Some(record);
         }
-        (State { level: u64::from(at), ..State::default() }, BESIDE)
+        (
+            State {
+                level: u64::from(at),
+                ..State::default()
+            },
+            BESIDE,
+        )
     }
 
     /// Gives back what a row held outside itself.
@@ -337,7 +420,10 @@ impl LimitTable {
     }
 
     fn use_policy(&mut self, limit: &Limit) -> u32 {
-        let known = self.policies.iter().position(|policy| policy.limit == *limit);
+        let known = self
+            .policies
+            .iter()
+            .position(|policy| policy.limit == *limit);
         let unused = || self.policies.iter().position(|policy| policy.users == 0);
         let at = known.or_else(unused).unwrap_or(self.policies.len());
         match self.policies.get_mut(at) {
@@ -347,7 +433,10 @@ impl LimitTable {
                     policy.limit = limit.clone();
                 }
             }
-            None => self.policies.push(Policy { limit: limit.clone(), users: 1 }),
+            None => self.policies.push(Policy {
+                limit: limit.clone(),
+                users: 1,
+            }),
         }
         u32::try_from(at).unwrap_or(BESIDE.saturating_sub(1))
     }

@@ -10,8 +10,8 @@ use core::convert::Infallible;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-pub use limits::{LimiterId, OnFull};
 use limits::LimitTable;
+pub use limits::{LimiterId, OnFull};
 use records::Records;
 
 use super::{Answer, Call, Full, Key, Store};
@@ -29,6 +29,15 @@ pub struct Slot {
     pub index: u32,
     /// Differs each time the place is used anew.
     pub generation: u32,
+}
+
+impl Slot {
+    /// The generation of an index that is always told which slots were freed: whatever is there.
+    pub const ANY: u32 = u32::MAX;
+
+    const fn holds(self, generation: u32) -> bool {
+        self.generation == Self::ANY || self.generation == generation
+    }
 }
 
 /// Tables for limits, ids and identities, each with room for as many keys.
@@ -57,7 +66,10 @@ impl MemoryTable {
     /// Keys in use.
     #[must_use]
     pub fn len(&self) -> u32 {
-        self.limits.len().saturating_add(self.messages.len()).saturating_add(self.bursts.len())
+        self.limits
+            .len()
+            .saturating_add(self.messages.len())
+            .saturating_add(self.bursts.len())
     }
 
     /// Whether no key is in use.
@@ -77,23 +89,46 @@ impl MemoryTable {
     }
 
     /// Consumes on a row, without telling more than whether it was admitted; `None` when the slot is stale.
-    pub fn try_consume(&mut self, limiter: LimiterId, slot: Slot, cost: u64, now: Timestamp) -> Option<bool> {
+    pub fn try_consume(
+        &mut self,
+        limiter: LimiterId,
+        slot: Slot,
+        cost: u64,
+        now: Timestamp,
+    ) -> Option<bool> {
         self.limits.try_consume(limiter, slot, cost, now)
     }
 
     /// Consumes on a row; `None` when the slot is stale.
-    pub fn consume(&mut self, limiter: LimiterId, slot: Slot, cost: u64, now: Timestamp) -> Option<Decision> {
+    pub fn consume(
+        &mut self,
+        limiter: LimiterId,
+        slot: Slot,
+        cost: u64,
+        now: Timestamp,
+    ) -> Option<Decision> {
         self.limits.consume(limiter, slot, cost, now)
     }
 
     /// Consumes on a key that has no row, and gives it one when there is something to remember.
-    pub fn consume_new(&mut self, limiter: LimiterId, cost: u64, now: Timestamp) -> (Decision, Option<Slot>) {
+    pub fn consume_new(
+        &mut self,
+        limiter: LimiterId,
+        cost: u64,
+        now: Timestamp,
+    ) -> (Decision, Option<Slot>) {
         self.limits.consume_new(limiter, cost, now)
     }
 
     /// What consume would answer on a row, or on a key without one.
     #[must_use]
-    pub fn peek(&self, limiter: LimiterId, slot: Option<Slot>, cost: u64, now: Timestamp) -> Decision {
+    pub fn peek(
+        &self,
+        limiter: LimiterId,
+        slot: Option<Slot>,
+        cost: u64,
+        now: Timestamp,
+    ) -> Decision {
         self.limits.peek(limiter, slot, cost, now)
     }
 
@@ -106,7 +141,12 @@ impl MemoryTable {
     ///
     /// # Errors
     /// [`Full`] when the key has no row and there is no room for one.
-    pub fn block(&mut self, slot: Option<Slot>, duration: Millis, now: Timestamp) -> Result<Slot, Full> {
+    pub fn block(
+        &mut self,
+        slot: Option<Slot>,
+        duration: Millis,
+        now: Timestamp,
+    ) -> Result<Slot, Full> {
         self.limits.block(slot, duration, now)
     }
 
@@ -147,7 +187,9 @@ impl MemoryTable {
             }
         }
         let over_at = record.as_ref().map_or(now, Message::over_at);
-        let placed = self.messages.put(slot, record, over_at, now, Message::over_at)?;
+        let placed = self
+            .messages
+            .put(slot, record, over_at, now, Message::over_at)?;
         Ok((reply, placed))
     }
 
@@ -166,8 +208,16 @@ impl MemoryTable {
         let mut record = slot.and_then(|slot| self.bursts.get(slot)).cloned();
         let observation = burst::observe(&mut record, policy, weight, nonce, now, Clock::Store);
         let over_at = record.as_ref().map_or(now, Burst::over_at);
-        let placed = self.bursts.put(slot, record, over_at, now, Burst::over_at)?;
+        let placed = self
+            .bursts
+            .put(slot, record, over_at, now, Burst::over_at)?;
         Ok((observation, placed))
+    }
+
+    /// The generation of the limit's row at an index.
+    #[must_use]
+    pub fn limit_generation(&self, index: u32) -> Option<u32> {
+        self.limits.generation(index)
     }
 
     /// A limit's slot freed since last asked: the index has to forget it.
@@ -239,7 +289,10 @@ impl<C: Fn() -> Timestamp> MemoryStore<C> {
             bursts: Index::default(),
             limiters: Vec::new(),
         };
-        Self { inner: Mutex::new(inner), now }
+        Self {
+            inner: Mutex::new(inner),
+            now,
+        }
     }
 
     /// Runs one call, now.
@@ -264,7 +317,12 @@ impl Indexed {
             }
             Op::Peek { limits, cost } => {
                 let limiter = self.limiter(limits);
-                Ok(Reply::Decision(self.table.peek(limiter, self.limits.get(key), *cost, now)))
+                Ok(Reply::Decision(self.table.peek(
+                    limiter,
+                    self.limits.get(key),
+                    *cost,
+                    now,
+                )))
             }
             Op::Message(op) => {
                 let slot = self.messages.get(key);
@@ -275,7 +333,11 @@ impl Indexed {
                 }
                 Ok(Reply::Message(reply))
             }
-            Op::Observe { policy, weight, nonce } => {
+            Op::Observe {
+                policy,
+                weight,
+                nonce,
+            } => {
                 let slot = self.bursts.get(key);
                 let answer = self.table.observe(slot, policy, *weight, *nonce, now);
                 let (observation, placed) = answer.map_err(|_| Error::Full)?;
@@ -294,7 +356,10 @@ impl Indexed {
         let slot = self.limits.get(call.key);
         match (&call.op, slot) {
             (Op::Block { duration }, _) => {
-                let slot = self.table.block(slot, *duration, now).map_err(|_| Error::Full)?;
+                let slot = self
+                    .table
+                    .block(slot, *duration, now)
+                    .map_err(|_| Error::Full)?;
                 self.forget_freed();
                 self.limits.set(call.key, slot);
             }
@@ -308,7 +373,11 @@ impl Indexed {
             }
             (Op::Unblock, Some(slot)) => self.table.unblock(slot),
             (Op::Refund { .. } | Op::Reset { .. } | Op::Unblock, None) => {}
-            _ => return Err(Error::Unsupported("this operation is not one of the memory store's")),
+            _ => {
+                return Err(Error::Unsupported(
+                    "this operation is not one of the memory store's",
+                ));
+            }
         }
         Ok(Reply::Done)
     }
