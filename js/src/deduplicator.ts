@@ -1,0 +1,323 @@
+import { digest, MessageCall } from "#wasm";
+import { TidegateError } from "./errors.js";
+import { emit, isHeard } from "./events.js";
+import { type Failed, Guarded } from "./guarded.js";
+import { MemoryStore } from "./memory-store.js";
+import {
+  bad,
+  checkKey,
+  checkOptions,
+  type Duration,
+  durationMs,
+  flag,
+  isPlainObject,
+  oneOf,
+  prefixOf,
+  timeoutMs,
+} from "./options.js";
+import {
+  driverOf,
+  type MessageDriver,
+  type MessageReply,
+  requireExact,
+  type Store,
+} from "./store.js";
+
+export interface DeduplicatorOptions {
+  /** Default: a new MemoryStore. */
+  store?: Store;
+  /** How long an id is remembered once its work is committed. */
+  ttl: Duration;
+  /** How long a claim may stay uncommitted before another may take it. Default 30 s. */
+  lease?: Duration;
+  prefix?: string;
+  onStoreError?: "throw" | "allow" | "deny";
+  timeout?: Duration;
+  bestEffort?: boolean;
+}
+
+/** What a claim answers. */
+export type Claim =
+  | {
+      readonly status: "fresh";
+      /** The work is done; false when the lease was lost to another. */
+      commit(result?: unknown): Promise<boolean>;
+      /** The work failed; false when the lease was lost to another. */
+      release(): Promise<boolean>;
+    }
+  | { readonly status: "in-progress"; readonly retryAfterMs: number }
+  | { readonly status: "duplicate"; readonly result: unknown }
+  | { readonly status: "mismatch" };
+
+/** A fresh claim that can also be made to last. */
+export type FreshClaim = Extract<Claim, { status: "fresh" }> & {
+  /** Makes the lease last from now; false when it was lost to another. */
+  renew(): Promise<boolean>;
+};
+
+/** What is known of an id. */
+export type Look =
+  | { readonly status: "absent" }
+  | Exclude<Claim, { status: "fresh" } | { status: "mismatch" }>;
+
+const KNOWN = ["store", "ttl", "lease", "prefix", "onStoreError", "timeout", "bestEffort"];
+const DEFAULT_TIMEOUT_MS = 500;
+const DEFAULT_LEASE_MS = 30_000;
+const MAX_RESULT_BYTES = 64 * 1024;
+/** How often a waiter looks again whether the first is done: soon at first, less often later. */
+const FIRST_WAIT_MS = 5;
+const LONGEST_WAIT_MS = 250;
+
+/**
+ * Remembers ids: what has been seen, what is being worked on, and what came of it.
+ *
+ * @example
+ * const webhooks = new Deduplicator({ ttl: "1d" });
+ * const receipt = await webhooks.run(event.id, () => charge(event)); // once, whoever retries
+ */
+export class Deduplicator {
+  readonly #messages: MessageDriver;
+  readonly #synchronous: boolean;
+  readonly #guarded: Guarded;
+  readonly #ttlMs: number;
+  readonly #leaseMs: number;
+  #closed = false;
+
+  constructor(options: DeduplicatorOptions) {
+    checkOptions(options, KNOWN);
+    this.#ttlMs = durationMs(options.ttl, 'option "ttl"');
+    this.#leaseMs =
+      options.lease === undefined ? DEFAULT_LEASE_MS : durationMs(options.lease, 'option "lease"');
+    const actions = ["throw", "allow", "deny"] as const;
+    const onStoreError = oneOf(options.onStoreError, "onStoreError", actions, "throw");
+    this.#guarded = new Guarded(onStoreError, timeoutMs(options.timeout, DEFAULT_TIMEOUT_MS));
+    const bestEffort = flag(options.bestEffort, "bestEffort");
+    const prefix = prefixOf(options.prefix);
+    const store = options.store === undefined ? new MemoryStore() : options.store;
+    const driver = driverOf(store);
+    requireExact(store, bestEffort, "deduplication");
+    this.#messages = driver.messages(prefix);
+    this.#synchronous = store.capabilities.synchronous;
+  }
+
+  /** One atomic check-and-set: true for exactly one caller per id within ttl, over the whole fleet. False while claimed. */
+  async first(id: string): Promise<boolean> {
+    this.#check(id);
+    const first = await this.#ask(() => this.#messages.first(id, this.#ttlMs));
+    const answer = first.failed === undefined ? first.value : allowed(first.failed);
+    if (!answer) duplicate(id);
+    return answer;
+  }
+
+  /** True when the id is remembered as done (not while it is only claimed); changes nothing. */
+  async has(id: string): Promise<boolean> {
+    this.#check(id);
+    const looked = await this.#ask(() => this.#call(id, MessageCall.look()));
+    return looked.failed === undefined
+      ? looked.value.status === "duplicate"
+      : !allowed(looked.failed);
+  }
+
+  /**
+   * Two-phase: exactly one caller gets "fresh" and commits a JSON-serialisable result, or releases; a later
+   * caller gets that result.
+   *
+   * @param options.payload the same id with another payload is "mismatch" (compared when both sides gave one).
+   */
+  async claim(id: string, options?: { payload?: string | Uint8Array }): Promise<Claim> {
+    this.#check(id);
+    const payload = payloadDigest(options);
+    const token = crypto.randomUUID();
+    const claimed = await this.#ask(() =>
+      this.#call(id, MessageCall.claim(token, this.#leaseMs, payload)),
+    );
+    if (claimed.failed !== undefined) return this.#withoutClaim(claimed.failed);
+    const known = knownAs(claimed.value);
+    if (known !== undefined) {
+      duplicate(id);
+      return known;
+    }
+    return this.#fresh(id, token, payload);
+  }
+
+  /** What a claim would find, without claiming. */
+  async look(id: string): Promise<Look> {
+    this.#check(id);
+    const reply = await this.#must(() => this.#call(id, MessageCall.look()));
+    const known = knownAs(reply);
+    return known === undefined || known.status === "mismatch" ? { status: "absent" } : known;
+  }
+
+  /**
+   * claim → work → commit; release if the work throws, and the error is the caller's. Duplicates get the
+   * stored result; in-progress ones wait for it, and take over when the lease runs out.
+   *
+   * @throws TidegateError "mismatch" when the id was used with another payload.
+   */
+  async run<T>(
+    id: string,
+    work: () => Promise<T> | T,
+    options?: { payload?: string | Uint8Array },
+  ): Promise<T> {
+    if (typeof work !== "function") bad("bad_argument", "work", work, "a function");
+    for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)) {
+      const claim = await this.claim(id, options);
+      switch (claim.status) {
+        case "fresh":
+          return await worked(claim, work);
+        case "duplicate":
+          return claim.result as T;
+        case "mismatch":
+          throw new TidegateError("mismatch", "the id was used with another payload");
+        case "in-progress":
+          await pause(Math.min(waitMs, claim.retryAfterMs));
+      }
+    }
+  }
+
+  /** Forgets the id, whatever is known of it. */
+  async forget(id: string): Promise<void> {
+    this.#check(id);
+    await this.#must(() => this.#call(id, MessageCall.forget()));
+  }
+
+  /** Idempotent. What is remembered stays remembered. */
+  async close(): Promise<void> {
+    this.#closed = true;
+  }
+
+  #check(id: unknown): void {
+    if (this.#closed) throw new TidegateError("closed", "the deduplicator is closed");
+    checkKey(id, "id");
+  }
+
+  #fresh(id: string, token: string, payload: string | undefined): FreshClaim {
+    const yes = async (call: () => MessageCall): Promise<boolean> => {
+      const reply = await this.#must(() => this.#call(id, call()));
+      return reply.status === "yes";
+    };
+    return {
+      status: "fresh",
+      commit: async (result) => {
+        const json = resultJson(result);
+        return yes(() => MessageCall.commit(token, this.#ttlMs, json, payload));
+      },
+      release: () => yes(() => MessageCall.release(token)),
+      renew: () => yes(() => MessageCall.renew(token, this.#leaseMs, payload)),
+    };
+  }
+
+  /** What stands for a claim when the store gave none. */
+  #withoutClaim(failed: Failed): Claim {
+    if (!allowed(failed)) return { status: "in-progress", retryAfterMs: failed.retryAfterMs };
+    return { status: "fresh", commit: async () => true, release: async () => true };
+  }
+
+  #call(id: string, call: MessageCall): MessageReply | Promise<MessageReply> {
+    try {
+      return this.#messages.call(id, call);
+    } finally {
+      call.free();
+    }
+  }
+
+  #ask<T>(call: () => T | Promise<T>) {
+    if (!this.#synchronous) return this.#guarded.ask(call);
+    return { value: call() as T, failed: undefined };
+  }
+
+  #must<T>(call: () => T | Promise<T>): T | Promise<T> {
+    return this.#synchronous ? call() : this.#guarded.must(call);
+  }
+}
+
+/** Whether a failed store lets the message pass; throws when the policy is to throw. */
+function allowed({ error, action }: Failed): boolean {
+  if (action === "throw") throw error;
+  return action === "allow";
+}
+
+function duplicate(id: string): void {
+  if (isHeard()) emit({ type: "duplicate", id });
+}
+
+/** What stands in the way of a claim; undefined when nothing does. */
+function knownAs({
+  status,
+  retryAfterMs,
+  result,
+}: MessageReply): Exclude<Claim, { status: "fresh" }> | undefined {
+  switch (status) {
+    case "in-progress":
+      return { status, retryAfterMs };
+    case "duplicate":
+      return { status, result: result == null ? undefined : JSON.parse(result) };
+    case "mismatch":
+      return { status };
+  }
+  return undefined;
+}
+
+async function worked<T>(
+  claim: Extract<Claim, { status: "fresh" }>,
+  work: () => Promise<T> | T,
+): Promise<T> {
+  let value: T;
+  try {
+    value = await work();
+  } catch (error) {
+    // The work's own error is what the caller needs to see; a claim that cannot be released runs out.
+    await claim.release().catch(() => false);
+    throw error;
+  }
+  await claim.commit(value);
+  return value;
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+function payloadDigest(options: unknown): string | undefined {
+  if (options === undefined) return undefined;
+  if (!isPlainObject(options)) bad("bad_argument", "options", options, "a plain object");
+  for (const name of Object.keys(options)) {
+    if (name !== "payload") bad("bad_argument", "options", name, 'only { "payload" }');
+  }
+  const { payload } = options;
+  if (payload === undefined) return undefined;
+  if (typeof payload === "string") return digest(textBytes(payload));
+  if (payload instanceof Uint8Array) return digest(payload);
+  bad("bad_argument", "payload", payload, "a string or a Uint8Array");
+}
+
+/** UTF-8; where that would lose unpaired surrogates, their JSON behind a byte that no UTF-8 holds. */
+function textBytes(text: string): Uint8Array {
+  const encode = (plain: string) => new TextEncoder().encode(plain);
+  if (!/\p{Surrogate}/u.test(text)) return encode(text);
+  return Uint8Array.of(0xff, ...encode(JSON.stringify(text)));
+}
+
+/** A result as the store keeps it: JSON in ASCII. */
+function resultJson(result: unknown): string | undefined {
+  if (result === undefined) return undefined;
+  const expected = "JSON-serialisable";
+  let json: string | undefined;
+  try {
+    json = JSON.stringify(result);
+  } catch (cause) {
+    throw new TidegateError("bad_argument", `result must be ${expected}`, { cause });
+  }
+  if (json === undefined) bad("bad_argument", "result", result, expected);
+  const bytes = new TextEncoder().encode(json).length;
+  if (bytes > MAX_RESULT_BYTES) {
+    bad(
+      "bad_argument",
+      "result",
+      `${bytes} bytes of JSON`,
+      `at most ${MAX_RESULT_BYTES} bytes of JSON`,
+    );
+  }
+  const escaped = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  return json.replace(/[\u007f-\uffff]/g, escaped);
+}

@@ -1,0 +1,78 @@
+/** What went wrong, as a stable word to branch on. */
+export type ErrorCode =
+  | "bad_policy"
+  | "bad_argument"
+  | "store"
+  | "timeout"
+  | "contention"
+  | "corrupt_state"
+  | "unsupported"
+  | "mismatch"
+  | "sync_unavailable"
+  | "closed";
+
+/** Every error this package throws. A denial is never one: it is a decision. */
+export class TidegateError extends Error {
+  readonly code: ErrorCode;
+  /** The host's own error object, where there is one. */
+  override readonly cause?: unknown;
+
+  constructor(code: ErrorCode, message: string, options?: { cause?: unknown }) {
+    super(message);
+    this.name = "TidegateError";
+    this.code = code;
+    if (options !== undefined && "cause" in options) this.cause = options.cause;
+  }
+}
+
+export function limiterClosed(): TidegateError {
+  return new TidegateError("closed", "the limiter is closed");
+}
+
+/** What the core throws: a plain object with a code. */
+interface Fault {
+  code: ErrorCode;
+  message: string;
+  cause?: unknown;
+}
+
+/** The error of whatever was thrown on the way to an answer. */
+export function errorFrom(thrown: unknown): TidegateError {
+  if (thrown instanceof TidegateError) return thrown;
+  if (isFault(thrown)) {
+    const cause = "cause" in thrown ? { cause: thrown.cause } : undefined;
+    const detail = thrown.cause instanceof Error ? `: ${thrown.cause.message}` : "";
+    return new TidegateError(thrown.code, thrown.message + detail, cause);
+  }
+  return new TidegateError("store", `the store failed: ${show(thrown)}`, { cause: thrown });
+}
+
+function isFault(thrown: unknown): thrown is Fault {
+  return (
+    typeof thrown === "object" &&
+    thrown !== null &&
+    Object.getPrototypeOf(thrown) === Object.prototype &&
+    typeof (thrown as Fault).code === "string" &&
+    typeof (thrown as Fault).message === "string"
+  );
+}
+
+/** A value as an error message shows it: short, and never by running its own code. */
+export function show(value: unknown): string {
+  switch (typeof value) {
+    case "string":
+      return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value);
+    case "bigint":
+      return `${value}n`;
+    case "symbol":
+      return "a symbol";
+    case "function":
+      return "a function";
+    case "object":
+      if (value === null) return "null";
+      if (value instanceof Error) return `${value.name}: ${value.message}`;
+      return Array.isArray(value) ? "an array" : "an object";
+    default:
+      return String(value);
+  }
+}

@@ -1,0 +1,20 @@
+import { ip_key } from "#wasm";
+import { bad, checkOptions } from "./options.js";
+
+/**
+ * The key of an address: "203.0.113.9" as is; IPv6 masked to `ipv6Subnet` bits (default 64) and written
+ * "2001:db8:1:2::/64"; IPv4-mapped IPv6 as IPv4; a zone id and a port are dropped.
+ *
+ * @throws TidegateError "bad_argument" on what is not an address.
+ * @example
+ * ipKey("2001:DB8:1:2::9"); // "2001:db8:1:2::/64"
+ */
+export function ipKey(address: string, options: { ipv6Subnet?: number } = {}): string {
+  checkOptions(options, ["ipv6Subnet"]);
+  const subnet = options.ipv6Subnet ?? 64;
+  if (!Number.isInteger(subnet) || subnet < 1 || subnet > 128) {
+    bad("bad_argument", 'option "ipv6Subnet"', subnet, "an integer from 1 to 128");
+  }
+  const key = typeof address === "string" ? ip_key(address, subnet) : undefined;
+  return key ?? bad("bad_argument", "address", address, "an IPv4 or IPv6 address");
+}

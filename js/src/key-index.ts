@@ -1,0 +1,64 @@
+/** One Map holds this many keys at most, so that its growing never takes long. */
+const MAP_KEYS = 1 << 16;
+/** Keys carried over to the shards with each insertion. */
+const MOVED_AT_ONCE = 4;
+
+/**
+ * Keys to slots. One Map while it is small; beyond that shards, to which the keys move a few at a time:
+ * a single Map of millions of keys would stop the process for over a second whenever it grows.
+ */
+export class KeyIndex {
+  readonly #shardCount: number;
+  readonly #seed = Math.trunc(Math.random() * 2 ** 32);
+  #first = new Map<string, number>();
+  #shards: Map<string, number>[] = [];
+
+  constructor(maxKeys: number) {
+    const shards = Math.ceil(maxKeys / (MAP_KEYS / 2));
+    this.#shardCount = 2 ** Math.ceil(Math.log2(Math.max(2, shards)));
+  }
+
+  get(key: string): number | undefined {
+    if (this.#shards.length === 0) return this.#first.get(key);
+    return this.#shard(key).get(key) ?? (this.#first.size === 0 ? undefined : this.#first.get(key));
+  }
+
+  /** Adds a key that is not there. */
+  add(key: string, slot: number): void {
+    if (this.#shards.length === 0) {
+      this.#first.set(key, slot);
+      if (this.#first.size >= MAP_KEYS) {
+        this.#shards = Array.from({ length: this.#shardCount }, () => new Map());
+      }
+      return;
+    }
+    this.#shard(key).set(key, slot);
+    this.#move();
+  }
+
+  delete(key: string): void {
+    if (this.#shards.length > 0 && this.#shard(key).delete(key)) return;
+    this.#first.delete(key);
+  }
+
+  #move(): void {
+    if (this.#first.size === 0) return;
+    let left = MOVED_AT_ONCE;
+    for (const [key, slot] of this.#first) {
+      this.#first.delete(key);
+      this.#shard(key).set(key, slot);
+      left -= 1;
+      if (left === 0) return;
+    }
+  }
+
+  /** Seeded, so that nobody can choose keys that all meet in one shard. */
+  #shard(key: string): Map<string, number> {
+    let hash = this.#seed;
+    for (let at = 0; at < key.length; at += 1) {
+      hash = Math.imul(hash ^ key.charCodeAt(at), 0x01000193);
+    }
+    hash ^= hash >>> 15;
+    return this.#shards[hash & (this.#shardCount - 1)] as Map<string, number>;
+  }
+}

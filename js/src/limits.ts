@@ -1,0 +1,102 @@
+import { LimitSet } from "#wasm";
+import { show, TidegateError } from "./errors.js";
+import { checkOptions, type Duration, isPlainObject } from "./options.js";
+
+/** Which arithmetic a limit uses. "token-bucket" is the leaky bucket under its other name. */
+export type Algorithm = "leaky-bucket" | "token-bucket" | "fixed-window" | "sliding-window";
+
+/** One limit. */
+export interface LimitOptions {
+  /** Names the limit in decisions, headers and metrics. Default "default". Unique within one Limiter. */
+  name?: string;
+  /** Default "leaky-bucket". */
+  algorithm?: Algorithm;
+  /** Units admitted per window. A positive safe integer; see the error's text for what is exact. */
+  limit: number;
+  window: Duration;
+  /** Buckets only: the capacity. Default: limit; with `strict` half of it, rounded up. */
+  burst?: number;
+  /** Buckets only: no window, wherever it starts, ever admits more than `limit` units. */
+  strict?: boolean;
+}
+
+const KNOWN = ["name", "algorithm", "limit", "window", "burst", "strict"];
+
+/** Validated limits, and the names by which decisions call them. */
+export interface Limits {
+  readonly set: LimitSet;
+  readonly names: readonly string[];
+}
+
+/** Checks limits; throws "bad_policy" naming the option and its value. */
+export function limitsFrom(given: unknown): Limits {
+  const list = Array.isArray(given) ? given : [given];
+  const plain = list.map((options, at) => {
+    checkOptions(options, KNOWN, list.length === 1 ? 'option "limit"' : `option "limit"[${at}]`);
+    return scalars(options as Record<string, unknown>);
+  });
+  try {
+    const set = new LimitSet(plain);
+    return { set, names: plain.map((options) => String(options.name ?? "default")) };
+  } catch (thrown) {
+    throw policyError(thrown, list);
+  }
+}
+
+/** The options that are there; what is neither text, number nor flag becomes null, which the core refuses by name. */
+function scalars(options: Record<string, unknown>): Record<string, unknown> {
+  const given = Object.entries(options).filter(([, value]) => value !== undefined);
+  const scalar = ["string", "number", "boolean"];
+  return Object.fromEntries(
+    given.map(([name, value]) => [name, scalar.includes(typeof value) ? value : null]),
+  );
+}
+
+function policyError(thrown: unknown, list: unknown[]): TidegateError {
+  const { option, expected, index } = thrown as { option: string; expected: string; index: number };
+  const given = list[index];
+  const value = isPlainObject(given) ? given[option] : given;
+  const place = list.length > 1 ? `limit[${index}].` : "";
+  const text = `option "${place}${option}" must be ${expected}, but is ${show(value)}`;
+  return new TidegateError("bad_policy", text);
+}
+
+/**
+ * The leaky bucket in its own words: capacity, and units leaked per second.
+ *
+ * @example
+ * new Limiter({ limit: leakyBucket(20, 2.5) }); // 20 at once, 5 more every 2 seconds
+ */
+export function leakyBucket(capacity: number, leakPerSecond: number, name?: string): LimitOptions {
+  const rate = rational(leakPerSecond);
+  if (rate === undefined) {
+    throw new TidegateError(
+      "bad_policy",
+      `leakPerSecond must be a positive decimal number of units, but is ${show(leakPerSecond)}`,
+    );
+  }
+  const options = { limit: rate.units, window: rate.windowMs, burst: capacity };
+  const limit = name === undefined ? options : { name, ...options };
+  limitsFrom(limit);
+  return limit;
+}
+
+/** A decimal number of units per second as whole units per whole milliseconds, in lowest terms. */
+function rational(perSecond: unknown): { units: number; windowMs: number } | undefined {
+  if (typeof perSecond !== "number" || !Number.isFinite(perSecond) || perSecond <= 0) return;
+  const parts = /^(\d+)(?:\.(\d+))?(?:e([+-]\d+))?$/.exec(String(perSecond));
+  if (parts === null) return;
+  const [, whole = "", fraction = "", exponent = "0"] = parts;
+  const power = BigInt(Number(exponent) - fraction.length);
+  let units = BigInt(whole + fraction) * (power > 0n ? 10n ** power : 1n);
+  let windowMs = 1000n * (power < 0n ? 10n ** -power : 1n);
+  const divisor = greatestCommonDivisor(units, windowMs);
+  units /= divisor;
+  windowMs /= divisor;
+  if (units > BigInt(Number.MAX_SAFE_INTEGER) || windowMs > 365n * 86_400_000n) return;
+  return { units: Number(units), windowMs: Number(windowMs) };
+}
+
+function greatestCommonDivisor(a: bigint, b: bigint): bigint {
+  return b === 0n ? a : greatestCommonDivisor(b, a % b);
+}

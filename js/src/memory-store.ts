@@ -1,0 +1,377 @@
+import { type BurstSet, Memory, type MessageCall, memory as wasmMemory } from "#wasm";
+import { type Decision, decisionFrom } from "./decision.js";
+import { errorFrom, limiterClosed, show, TidegateError } from "./errors.js";
+import type { Limits } from "./limits.js";
+import { bad, checkCost, checkOptions, countOf, oneOf } from "./options.js";
+import { type PrefixIndex, SlotIndex } from "./slot-index.js";
+import {
+  type BurstDriver,
+  type Capabilities,
+  DRIVER,
+  type Driver,
+  type Handle,
+  type HandleOwner,
+  type MessageDriver,
+  type MessageReply,
+  type Observation,
+  type Store,
+  type SyncLimitDriver,
+} from "./store.js";
+
+/**
+ * The core's "no slot", "stale" and "whatever is there". The engine keeps small integers in place and
+ * any other number in a box of its own, so what is kept is the signed form; the core answers the other.
+ */
+const NONE = -1;
+const TOLD_NONE = 0xffff_ffff;
+/** Where in the block of numbers a slot and its generation are told. */
+const SLOT = 6;
+const GENERATION = 7;
+const MAX_KEYS = 2 ** 31;
+
+export interface MemoryStoreOptions {
+  /** Bound on live keys of each kind (limits, ids, identities). Default 1 000 000. */
+  maxKeys?: number;
+  /** Bound on stored results. Default 256 MiB; beyond it a result is kept as "done" only. */
+  maxBytes?: number;
+  /**
+   * What new keys get when all keys are in use: "deny" (default: "limited", retryAfterMs until the next
+   * key is whole) or "share" (all new keys share one budget of the limit).
+   */
+  onFull?: "deny" | "share";
+  /** The clock, in milliseconds. Default: a monotonic one. */
+  now?: () => number;
+}
+
+/**
+ * Process memory: exact, synchronous, bounded, without timers. Only keys whose state is whole are ever
+ * evicted.
+ */
+export class MemoryStore implements Store {
+  readonly capabilities: Capabilities = Object.freeze({
+    atomicity: "exact",
+    clock: "store",
+    scope: "process",
+    synchronous: true,
+    minTtlMs: 1,
+  });
+  readonly [DRIVER]: MemoryDriver;
+
+  constructor(options: MemoryStoreOptions = {}) {
+    checkOptions(options, ["maxKeys", "maxBytes", "onFull", "now"]);
+    const maxKeys =
+      options.maxKeys === undefined ? 1_000_000 : countOf(options.maxKeys, "maxKeys", MAX_KEYS);
+    const maxBytes =
+      options.maxBytes === undefined ? 256 << 20 : countOf(options.maxBytes, "maxBytes");
+    const onFull = oneOf(options.onFull, "onFull", ["deny", "share"], "deny");
+    const now = clockOf(options.now);
+    this[DRIVER] = new MemoryDriver(maxKeys, maxBytes, onFull, now);
+  }
+
+  /** Live keys of all kinds. */
+  get size(): number {
+    return this[DRIVER].table.size();
+  }
+
+  /** Nothing to do: there are no timers and no connections. What the store holds stays usable. */
+  async close(): Promise<void> {}
+}
+
+/** Monotonic, so that an adjusted wall clock moves no window; its epoch is the wall clock's at the start. */
+const origin = Math.floor(performance.timeOrigin);
+function monotonicNow(): number {
+  return origin + performance.now();
+}
+
+function clockOf(now: (() => number) | undefined): () => number {
+  if (now === undefined) return monotonicNow;
+  if (typeof now !== "function") {
+    bad("bad_policy", 'option "now"', now, "a function that answers milliseconds");
+  }
+  return () => {
+    const ms = now();
+    if (typeof ms === "number" && ms >= 0 && ms <= Number.MAX_SAFE_INTEGER) return ms;
+    throw new TidegateError(
+      "store",
+      `the store's now() must answer milliseconds, but answered ${show(ms)}`,
+    );
+  };
+}
+
+/** The table in wasm memory, the indexes beside it, and the block in which it tells its numbers. */
+class MemoryDriver implements Driver {
+  readonly table: Memory;
+  readonly now: () => number;
+  readonly limitSlots: SlotIndex;
+  readonly #messageSlots: SlotIndex;
+  readonly #burstSlots: SlotIndex;
+  readonly #out: number;
+  #numbers: Float64Array;
+
+  constructor(maxKeys: number, maxBytes: number, onFull: "deny" | "share", now: () => number) {
+    this.table = new Memory(maxKeys, maxBytes, onFull === "share");
+    this.now = now;
+    this.limitSlots = new SlotIndex(maxKeys);
+    this.#messageSlots = new SlotIndex(maxKeys);
+    this.#burstSlots = new SlotIndex(maxKeys);
+    this.#out = this.table.out();
+    this.#numbers = new Float64Array(wasmMemory.buffer, this.#out, 8);
+  }
+
+  /** The block; wasm memory that grew has left the old view without a buffer. */
+  get numbers(): Float64Array {
+    if (this.#numbers.length === 0)
+      this.#numbers = new Float64Array(wasmMemory.buffer, this.#out, 8);
+    return this.#numbers;
+  }
+
+  /** A slot or a generation that the block tells, as a small integer. */
+  told(at: number): number {
+    return (this.numbers[at] as number) | 0;
+  }
+
+  limits(prefix: string, limits: Limits): SyncLimitDriver {
+    return new MemoryLimits(this, this.limitSlots.of(prefix), limits);
+  }
+
+  messages(prefix: string): MessageDriver {
+    const index = this.#messageSlots.of(prefix);
+    const { table } = this;
+    return {
+      first: (id: string, ttlMs: number): boolean =>
+        this.#at(
+          index,
+          id,
+          (slot) => table.first(slot, NONE, ttlMs, this.now()),
+          this.#forgetMessages,
+        ),
+      call: (id: string, call: MessageCall): MessageReply =>
+        this.#at(
+          index,
+          id,
+          (slot) => table.message(slot, NONE, call, this.now()),
+          this.#forgetMessages,
+        ),
+    };
+  }
+
+  bursts(prefix: string): BurstDriver {
+    const index = this.#burstSlots.of(prefix);
+    const { table } = this;
+    return {
+      observe: (
+        identity: string,
+        policy: BurstSet,
+        weight: number,
+        nonce: string | undefined,
+      ): Observation =>
+        this.#at(
+          index,
+          identity,
+          (slot) => table.observe(slot, NONE, policy, weight, nonce, this.now()),
+          this.#forgetBursts,
+        ),
+    };
+  }
+
+  forgetLimits(): void {
+    for (let slot = this.table.freed_limit(); slot !== TOLD_NONE; slot = this.table.freed_limit()) {
+      this.limitSlots.forget(slot);
+    }
+  }
+
+  #forgetMessages = (): void => {
+    for (let slot = this.table.freed_message(); slot !== TOLD_NONE; slot = this.table.freed_message()) {
+      this.#messageSlots.forget(slot);
+    }
+  };
+
+  #forgetBursts = (): void => {
+    for (let slot = this.table.freed_burst(); slot !== TOLD_NONE; slot = this.table.freed_burst()) {
+      this.#burstSlots.forget(slot);
+    }
+  };
+
+  /** Runs an operation on a key's slot; the slot that a new key got is indexed after the freed ones are forgotten. */
+  #at<T>(index: PrefixIndex, key: string, operation: (slot: number) => T, forget: () => void): T {
+    const known = index.get(key);
+    try {
+      const answer = operation(known ?? NONE);
+      const slot = this.told(SLOT);
+      forget();
+      if (known === undefined && slot !== NONE) index.add(key, slot);
+      return answer;
+    } catch (thrown) {
+      forget();
+      throw errorFrom(thrown);
+    }
+  }
+}
+
+/** The limits of one Limiter on the table. */
+class MemoryLimits implements SyncLimitDriver {
+  readonly #driver: MemoryDriver;
+  readonly #table: Memory;
+  readonly #index: PrefixIndex;
+  readonly #limiter: number;
+  readonly #names: readonly string[];
+  #handles: Handles | undefined;
+
+  constructor(driver: MemoryDriver, index: PrefixIndex, limits: Limits) {
+    this.#driver = driver;
+    this.#table = driver.table;
+    this.#index = index;
+    this.#limiter = driver.table.register(limits.set);
+    this.#names = limits.names;
+  }
+
+  consume(key: string, cost: number): Decision {
+    const now = this.#driver.now();
+    const slot = this.#index.get(key);
+    let reason = TOLD_NONE;
+    if (slot !== undefined) reason = this.#table.consume(this.#limiter, slot, NONE, cost, now);
+    return this.#told(reason === TOLD_NONE ? this.consumeNew(key, cost, now) : reason);
+  }
+
+  /** Consumes on a key that has no slot; one that it gets is told in the block. */
+  consumeNew(key: string, cost: number, now: number): number {
+    // What was freed before may include the key's own old slot.
+    this.#driver.forgetLimits();
+    const reason = this.#table.consume_new(this.#limiter, cost, now);
+    this.#placed(key);
+    return reason;
+  }
+
+  peek(key: string, cost: number): Decision {
+    const slot = this.#index.get(key) ?? NONE;
+    return this.#told(this.#table.peek(this.#limiter, slot, NONE, cost, this.#driver.now()));
+  }
+
+  refund(key: string, cost: number): void {
+    const slot = this.#index.get(key);
+    if (slot === undefined) return;
+    this.#table.refund(this.#limiter, slot, NONE, cost, this.#driver.now());
+    this.#driver.forgetLimits();
+  }
+
+  block(key: string, durationMs: number): void {
+    const known = this.#index.get(key);
+    try {
+      this.#table.block(known ?? NONE, NONE, durationMs, this.#driver.now());
+    } catch (thrown) {
+      throw errorFrom(thrown);
+    }
+    if (known === undefined) this.#placed(key);
+  }
+
+  unblock(key: string): void {
+    const slot = this.#index.get(key);
+    if (slot === undefined) return;
+    this.#table.unblock(slot, NONE);
+    this.#driver.forgetLimits();
+  }
+
+  reset(key: string): void {
+    const slot = this.#index.get(key);
+    if (slot === undefined) return;
+    this.#table.reset(this.#limiter, slot, NONE);
+    this.#driver.forgetLimits();
+  }
+
+  close(): void {
+    this.#table.unregister(this.#limiter);
+  }
+
+  handle(key: string, owner: HandleOwner): Handle {
+    this.#handles ??= new Handles(this.#driver, this, this.#limiter, this.#names, owner);
+    return new MemoryHandle(this.#handles, key);
+  }
+
+  /** The slot that a handle of this key is to use, or NONE. */
+  slotOf(key: string): number {
+    return this.#index.get(key) ?? NONE;
+  }
+
+  /** Indexes the slot that a new key was given, once the freed ones are forgotten. */
+  #placed(key: string): void {
+    const slot = this.#driver.told(SLOT);
+    this.#driver.forgetLimits();
+    if (slot !== NONE) this.#index.add(key, slot);
+  }
+
+  #told(reason: number): Decision {
+    return decisionFrom(reason, this.#driver.numbers, 0, this.#names);
+  }
+}
+
+/** What the handles of one Limiter share: a handle itself is as small as it can be, since there are many. */
+class Handles {
+  readonly driver: MemoryDriver;
+  readonly table: Memory;
+  readonly limits: MemoryLimits;
+  readonly limiter: number;
+  readonly names: readonly string[];
+  readonly owner: HandleOwner;
+
+  constructor(
+    driver: MemoryDriver,
+    limits: MemoryLimits,
+    limiter: number,
+    names: readonly string[],
+    owner: HandleOwner,
+  ) {
+    this.driver = driver;
+    this.table = driver.table;
+    this.limits = limits;
+    this.limiter = limiter;
+    this.names = names;
+    this.owner = owner;
+  }
+}
+
+/** A slot with its generation: no key is looked up until the slot is no longer the key's. */
+class MemoryHandle implements Handle {
+  readonly #shared: Handles;
+  readonly #key: string;
+  #slot = NONE;
+  #generation = 0;
+
+  constructor(shared: Handles, key: string) {
+    this.#shared = shared;
+    this.#key = key;
+  }
+
+  tryConsume(cost = 1): boolean {
+    const { table, limiter, driver, owner } = this.#shared;
+    if (owner.closed) throw limiterClosed();
+    if (cost !== 1) checkCost(cost);
+    const now = driver.now();
+    const told = table.try_consume(limiter, this.#slot, this.#generation, cost, now);
+    return (told === TOLD_NONE ? this.#again(cost, now) === 0 : told === 1) || owner.dryRun;
+  }
+
+  consume(cost = 1): Decision {
+    const { table, limiter, driver, names, owner } = this.#shared;
+    if (owner.closed) throw limiterClosed();
+    if (cost !== 1) checkCost(cost);
+    const now = driver.now();
+    let reason = table.consume(limiter, this.#slot, this.#generation, cost, now);
+    if (reason === TOLD_NONE) reason = this.#again(cost, now);
+    return owner.tell(this.#key, decisionFrom(reason, driver.numbers, 0, names));
+  }
+
+  /** The slot is not the key's, or not any more: finds the one that is. */
+  #again(cost: number, now: number): number {
+    const { table, limiter, driver, limits } = this.#shared;
+    this.#slot = limits.slotOf(this.#key);
+    if (this.#slot !== NONE) {
+      this.#generation = table.generation(this.#slot);
+      const reason = table.consume(limiter, this.#slot, this.#generation, cost, now);
+      if (reason !== TOLD_NONE) return reason;
+    }
+    const reason = limits.consumeNew(this.#key, cost, now);
+    this.#slot = driver.told(SLOT);
+    this.#generation = driver.told(GENERATION);
+    return reason;
+  }
+}

@@ -1,0 +1,125 @@
+import type { BurstSet, MessageCall } from "#wasm";
+import type { Decision } from "./decision.js";
+import { show, TidegateError } from "./errors.js";
+import type { Limits } from "./limits.js";
+import { bad } from "./options.js";
+
+/** What a store can promise. */
+export interface Capabilities {
+  /** "exact": one winner per race over everyone who shares the store. "best-effort": races may be lost. */
+  readonly atomicity: "exact" | "best-effort";
+  /** Whose clock decides. */
+  readonly clock: "store" | "caller";
+  /** Who shares the state. */
+  readonly scope: "process" | "fleet";
+  readonly synchronous: boolean;
+  readonly minTtlMs: number;
+}
+
+/** Opaque: built by one of the store classes, or by storeFrom(). */
+export interface Store {
+  readonly capabilities: Capabilities;
+  close(): Promise<void>;
+}
+
+/** The drivers behind a store: they carry operations to where records are kept, and decide nothing. */
+export const DRIVER: unique symbol = Symbol("tidegate.driver");
+
+export interface Driver {
+  limits(prefix: string, limits: Limits): LimitDriver;
+  messages(prefix: string): MessageDriver;
+  bursts(prefix: string): BurstDriver;
+}
+
+type Answer<T> = T | Promise<T>;
+
+/** The operations on limits, bound to one Limiter. */
+export interface LimitDriver {
+  consume(key: string, cost: number): Answer<Decision>;
+  peek(key: string, cost: number): Answer<Decision>;
+  refund(key: string, cost: number): Answer<void>;
+  block(key: string, durationMs: number): Answer<void>;
+  unblock(key: string): Answer<void>;
+  reset(key: string): Answer<void>;
+  close(): Answer<void>;
+}
+
+/** A driver whose answers are there at once. */
+export interface SyncLimitDriver extends LimitDriver {
+  consume(key: string, cost: number): Decision;
+  peek(key: string, cost: number): Decision;
+  handle(key: string, owner: HandleOwner): Handle;
+}
+
+/** A key made ready once. */
+export interface Handle {
+  /** The hot path: no string, no allocation. True when admitted and charged. */
+  tryConsume(cost?: number): boolean;
+  /** As Limiter.consumeSync. */
+  consume(cost?: number): Decision;
+}
+
+/** The Limiter that a handle belongs to, as far as a handle needs it. */
+export interface HandleOwner {
+  readonly closed: boolean;
+  readonly dryRun: boolean;
+  tell(key: string, decision: Decision): Decision;
+}
+
+/** What the core tells of an id. */
+export interface MessageReply {
+  readonly status: "yes" | "no" | "absent" | "fresh" | "mismatch" | "in-progress" | "duplicate";
+  readonly retryAfterMs: number;
+  readonly result: string | null | undefined;
+}
+
+export interface MessageDriver {
+  first(id: string, ttlMs: number): Answer<boolean>;
+  call(id: string, call: MessageCall): Answer<MessageReply>;
+}
+
+/** What one observation of an identity answers. */
+export interface Observation {
+  /** True for exactly one observation per (window, identity) in the whole fleet. */
+  readonly fired: boolean;
+  readonly count: number;
+  readonly windowEndsInMs: number;
+  /** True when this nonce already fired: told again, not counted again. */
+  readonly replay: boolean;
+}
+
+export interface BurstDriver {
+  observe(
+    identity: string,
+    policy: BurstSet,
+    weight: number,
+    nonce: string | undefined,
+  ): Answer<Observation>;
+}
+
+interface Driven extends Store {
+  readonly [DRIVER]: Driver;
+}
+
+/** The driver of a store; "bad_policy" for what is not one of ours. */
+export function driverOf(store: unknown): Driver {
+  const driver = (store as Driven | null | undefined)?.[DRIVER];
+  if (driver === undefined) {
+    bad(
+      "bad_policy",
+      'option "store"',
+      store,
+      "a store of this package; storeFrom() makes one of your own",
+    );
+  }
+  return driver;
+}
+
+/** Refuses a store that loses races, unless its user accepted that. */
+export function requireExact(store: Store, accepted: boolean, promise: string): void {
+  if (store.capabilities.atomicity === "exact" || accepted) return;
+  throw new TidegateError(
+    "unsupported",
+    `the store is best-effort and cannot honour ${promise}; pass bestEffort: true to accept that (bestEffort is ${show(accepted)})`,
+  );
+}
