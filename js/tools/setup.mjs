@@ -17,6 +17,7 @@ import {
   attempt,
   cache,
   capture,
+  cargoHome,
   fingerprint,
   main,
   npm,
@@ -166,7 +167,7 @@ async function debianLibrary(rustc) {
         env: {
           RUSTC: rustc,
           RUSTC_BOOTSTRAP: "1",
-          RUSTFLAGS: "-C embed-bitcode=yes",
+          RUSTFLAGS: `-C embed-bitcode=yes --remap-path-prefix=${cargoHome}=cargo`,
           CARGO_TARGET_DIR: target,
         },
       },

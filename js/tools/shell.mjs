@@ -14,6 +14,7 @@ if (major < 20 || (major === 20 && minor < 19)) {
 
 export const root = resolve(import.meta.dirname, "../..");
 export const cache = join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "tidegate");
+export const cargoHome = process.env.CARGO_HOME || join(homedir(), ".cargo");
 export const targetDir = resolve(root, process.env.CARGO_TARGET_DIR || "target");
 
 /** Something that the person at the keyboard can mend. It is shown as it stands, without a stack trace. */
