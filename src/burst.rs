@@ -52,12 +52,7 @@ impl BurstPolicy {
         if cooldown > Millis::MAX_OPTION {
             return Err(PolicyError::new("cooldown", "at most 365 days"));
         }
-        Ok(Self {
-            threshold,
-            window,
-            cooldown,
-            trigger,
-        })
+        Ok(Self { threshold, window, cooldown, trigger })
     }
 
     /// How long after a firing there is none.
@@ -79,11 +74,7 @@ impl BurstPolicy {
 
     /// When bucket number `bucket` begins.
     const fn start(&self, bucket: u64) -> Timestamp {
-        Timestamp::from_ms(
-            bucket
-                .saturating_mul(self.window.as_ms())
-                .div_ceil(self.parts()),
-        )
+        Timestamp::from_ms(bucket.saturating_mul(self.window.as_ms()).div_ceil(self.parts()))
     }
 
     const fn parts(&self) -> u64 {
@@ -148,26 +139,16 @@ impl Burst {
     }
 
     fn count(&self) -> u64 {
-        self.counts
-            .iter()
-            .fold(0, |sum: u64, count| sum.saturating_add(*count))
-            .min(MAX_SAFE)
+        self.counts.iter().fold(0, |sum: u64, count| sum.saturating_add(*count)).min(MAX_SAFE)
     }
 
     /// When, left alone, nothing of it counts any more. A window longer than the counts need, so that a
     /// retry with the firing's nonce still finds it.
     #[must_use]
     pub fn over_at(&self) -> Timestamp {
-        let parts = if self.trigger == Trigger::Tumbling {
-            1
-        } else {
-            PARTS
-        };
-        let last = self
-            .bucket
-            .saturating_add(1)
-            .saturating_mul(self.window.as_ms())
-            .div_ceil(parts);
+        let parts = if self.trigger == Trigger::Tumbling { 1 } else { PARTS };
+        let last =
+            self.bucket.saturating_add(1).saturating_mul(self.window.as_ms()).div_ceil(parts);
         let counted = Timestamp::from_ms(last).plus(self.window).plus(self.window);
         counted.max(self.quiet_until)
     }
@@ -177,19 +158,12 @@ impl Burst {
     fn advance(&mut self, policy: &BurstPolicy, now: Timestamp, clock: Clock) {
         if (self.window, self.trigger) != (policy.window, policy.trigger) {
             let (quiet_until, nonce) = (self.quiet_until, self.nonce.take());
-            *self = Self {
-                quiet_until,
-                nonce,
-                ..Self::new(policy, now)
-            };
+            *self = Self { quiet_until, nonce, ..Self::new(policy, now) };
         }
         let bucket = policy.bucket(now);
         let back = self.bucket.saturating_sub(bucket);
         if back > policy.parts() && clock.may_rebase() {
-            self.fired = self
-                .fired
-                .filter(|fired| *fired == self.bucket)
-                .map(|_| bucket);
+            self.fired = self.fired.filter(|fired| *fired == self.bucket).map(|_| bucket);
             self.bucket = bucket;
             self.quiet_until = self.quiet_until.min(now.plus(policy.quiet()));
         }
@@ -199,8 +173,7 @@ impl Burst {
             self.counts.splice(0..0, core::iter::repeat_n(0, zeros));
             self.bucket = bucket;
         }
-        self.counts
-            .truncate(usize::try_from(policy.span()).unwrap_or_default());
+        self.counts.truncate(usize::try_from(policy.span()).unwrap_or_default());
     }
 
     fn observed(
@@ -210,23 +183,11 @@ impl Burst {
         fired: bool,
         replay: bool,
     ) -> Observation {
-        let oldest = self
-            .counts
-            .iter()
-            .rposition(|count| *count > 0)
-            .unwrap_or(0);
+        let oldest = self.counts.iter().rposition(|count| *count > 0).unwrap_or(0);
         let age = u64::try_from(oldest).unwrap_or_default();
-        let leaves = self
-            .bucket
-            .saturating_sub(age)
-            .saturating_add(policy.span());
+        let leaves = self.bucket.saturating_sub(age).saturating_add(policy.span());
         let window_ends_in = policy.start(leaves).since(now);
-        Observation {
-            fired,
-            count: self.count(),
-            window_ends_in,
-            replay,
-        }
+        Observation { fired, count: self.count(), window_ends_in, replay }
     }
 }
 

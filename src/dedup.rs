@@ -28,6 +28,12 @@ impl Tag {
         Self(crate::digest::short(bytes).into())
     }
 
+    /// As [`hash`](Self::hash), by HMAC under a secret: what is hashed cannot be found by trying.
+    #[must_use]
+    pub fn keyed_hash(secret: &[u8], bytes: &[u8]) -> Self {
+        Self(crate::digest::keyed(secret, bytes).into())
+    }
+
     /// The text.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -145,10 +151,7 @@ impl Message {
     #[must_use]
     pub fn result_bytes(&self) -> usize {
         match self {
-            Self::Done {
-                result: Some(result),
-                ..
-            } => result.len(),
+            Self::Done { result: Some(result), .. } => result.len(),
             _ => 0,
         }
     }
@@ -160,16 +163,8 @@ pub fn step(slot: &mut Option<Message>, op: &MessageOp, now: Timestamp) -> (Mess
     match op {
         MessageOp::First { ttl } => first(slot, *ttl, now),
         MessageOp::Look => (look(slot, None, now).unwrap_or(MessageReply::Absent), false),
-        MessageOp::Claim {
-            token,
-            lease,
-            payload,
-        } => claim(slot, token, *lease, payload, now),
-        MessageOp::Renew {
-            token,
-            lease,
-            payload,
-        } => {
+        MessageOp::Claim { token, lease, payload } => claim(slot, token, *lease, payload, now),
+        MessageOp::Renew { token, lease, payload } => {
             let renewed = Message::Claimed {
                 token: token.clone(),
                 lease_until: now.plus(*lease),
@@ -178,12 +173,7 @@ pub fn step(slot: &mut Option<Message>, op: &MessageOp, now: Timestamp) -> (Mess
             let done = matches!(slot, Some(Message::Done { .. }));
             flag(!done && held(slot, token, now), || *slot = Some(renewed))
         }
-        MessageOp::Commit {
-            token,
-            ttl,
-            result,
-            payload,
-        } => {
+        MessageOp::Commit { token, ttl, result, payload } => {
             if committed_by(slot, token) {
                 return (MessageReply::Flag(true), false);
             }
@@ -217,12 +207,7 @@ fn flag(yes: bool, change: impl FnOnce()) -> (MessageReply, bool) {
 
 fn first(slot: &mut Option<Message>, ttl: Millis, now: Timestamp) -> (MessageReply, bool) {
     let free = look(slot, None, now).is_none();
-    let done = Message::Done {
-        until: now.plus(ttl),
-        token: None,
-        payload: None,
-        result: None,
-    };
+    let done = Message::Done { until: now.plus(ttl), token: None, payload: None, result: None };
     flag(free, || *slot = Some(done))
 }
 
@@ -236,12 +221,10 @@ fn look(slot: &Option<Message>, payload: Option<&Tag>, now: Timestamp) -> Option
         return Some(MessageReply::Mismatch);
     }
     Some(match message {
-        Message::Claimed { lease_until, .. } => MessageReply::InProgress {
-            retry_after: lease_until.since(now),
-        },
-        Message::Done { result, .. } => MessageReply::Duplicate {
-            result: result.clone(),
-        },
+        Message::Claimed { lease_until, .. } => {
+            MessageReply::InProgress { retry_after: lease_until.since(now) }
+        }
+        Message::Done { result, .. } => MessageReply::Duplicate { result: result.clone() },
     })
 }
 

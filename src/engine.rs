@@ -13,10 +13,7 @@ pub(crate) async fn swap<C: Cas>(cas: &C, call: &Call<'_>) -> Answer<C::Error> {
         let Some((next, ttl)) = plan.write else {
             return Ok(plan.reply);
         };
-        if cas
-            .compare_and_set(key, text.as_deref(), &next, ttl)
-            .await?
-        {
+        if cas.compare_and_set(key, text.as_deref(), &next, ttl).await? {
             return Ok(plan.reply);
         }
     }

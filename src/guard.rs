@@ -82,12 +82,7 @@ impl Guard {
     /// A guard that lets calls through until the store fails.
     #[must_use]
     pub const fn new(on_store_error: OnStoreError) -> Self {
-        Self {
-            on_store_error,
-            failures: 0,
-            pause: FIRST_PAUSE,
-            closed_until: None,
-        }
+        Self { on_store_error, failures: 0, pause: FIRST_PAUSE, closed_until: None }
     }
 
     /// Whether to ask the store now. While it is left alone, one call in each moment is let through to
@@ -125,17 +120,12 @@ impl Guard {
     /// What to do for a call that the store was not asked about.
     #[must_use]
     pub fn verdict(&self, now: Timestamp) -> Verdict {
-        let left = self
-            .closed_until
-            .map_or(FIRST_PAUSE, |until| until.since(now));
+        let left = self.closed_until.map_or(FIRST_PAUSE, |until| until.since(now));
         let retry_after = match self.on_store_error {
             OnStoreError::Allow => Millis::ZERO,
             _ => left.max(FIRST_PAUSE),
         };
-        Verdict {
-            action: self.on_store_error,
-            retry_after,
-        }
+        Verdict { action: self.on_store_error, retry_after }
     }
 }
 
@@ -165,10 +155,7 @@ mod tests {
         assert!(!guard.ask(at(749)), "a failed probe doubles the pause");
         assert!(guard.ask(at(750)));
         guard.answered();
-        assert!(
-            guard.ask(at(750)) && guard.ask(at(750)),
-            "an answer ends it"
-        );
+        assert!(guard.ask(at(750)) && guard.ask(at(750)), "an answer ends it");
     }
 
     #[test]

@@ -19,10 +19,7 @@ pub fn ip_key(address: &str, ipv6_subnet: u32) -> Option<String> {
         IpAddr::V6(v6) => {
             let hidden = 128_u32.checked_sub(ipv6_subnet)?;
             let mask = u128::MAX.checked_shl(hidden).unwrap_or(0);
-            Some(format!(
-                "{}/{ipv6_subnet}",
-                Ipv6Addr::from_bits(v6.to_bits() & mask)
-            ))
+            Some(format!("{}/{ipv6_subnet}", Ipv6Addr::from_bits(v6.to_bits() & mask)))
         }
     }
 }
@@ -38,10 +35,8 @@ fn parse(address: &str) -> Option<IpAddr> {
             _ => address,
         },
     };
-    let bare = host.split_once('%').map_or(
-        host,
-        |(bare, zone)| if zone.is_empty() { host } else { bare },
-    );
+    let bare =
+        host.split_once('%').map_or(host, |(bare, zone)| if zone.is_empty() { host } else { bare });
     let parsed: IpAddr = bare.parse().ok()?;
     (bare == host || parsed.is_ipv6()).then_some(parsed)
 }
@@ -98,10 +93,7 @@ mod tests {
     #[test]
     fn the_subnet_is_the_callers() {
         let address = "2001:db8:1234:5678:9abc:def0:1234:5678";
-        assert_eq!(
-            ip_key(address, 56).as_deref(),
-            Some("2001:db8:1234:5600::/56")
-        );
+        assert_eq!(ip_key(address, 56).as_deref(), Some("2001:db8:1234:5600::/56"));
         assert_eq!(
             ip_key(address, 128).as_deref(),
             Some("2001:db8:1234:5678:9abc:def0:1234:5678/128")

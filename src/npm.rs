@@ -33,9 +33,7 @@ impl LimitSet {
         for (index, options) in options.iter().enumerate() {
             limits.push(Limit::new(options).map_err(|error| bad_policy(&error, index))?);
         }
-        Limits::new(limits)
-            .map(LimitSet)
-            .map_err(|error| bad_policy(&error, 0))
+        Limits::new(limits).map(LimitSet).map_err(|error| bad_policy(&error, 0))
     }
 
     /// Capacity of the first limit.
@@ -58,19 +56,10 @@ impl BurstSet {
         cooldown_ms: f64,
         sliding: bool,
     ) -> Result<BurstSet, JsValue> {
-        let trigger = if sliding {
-            Trigger::Sliding
-        } else {
-            Trigger::Tumbling
-        };
-        BurstPolicy::new(
-            whole(threshold),
-            millis(window_ms),
-            millis(cooldown_ms),
-            trigger,
-        )
-        .map(BurstSet)
-        .map_err(|error| bad_policy(&error, 0))
+        let trigger = if sliding { Trigger::Sliding } else { Trigger::Tumbling };
+        BurstPolicy::new(whole(threshold), millis(window_ms), millis(cooldown_ms), trigger)
+            .map(BurstSet)
+            .map_err(|error| bad_policy(&error, 0))
     }
 }
 
@@ -88,10 +77,7 @@ impl Memory {
     pub fn new(most_keys: u32, most_result_bytes: f64, share: bool) -> Memory {
         let on_full = if share { OnFull::Share } else { OnFull::Deny };
         let bytes = usize::try_from(whole(most_result_bytes)).unwrap_or(usize::MAX);
-        Memory {
-            table: MemoryTable::new(most_keys, bytes, on_full),
-            out: Box::new([0.0; 8]),
-        }
+        Memory { table: MemoryTable::new(most_keys, bytes, on_full), out: Box::new([0.0; 8]) }
     }
 
     /// Where the block of numbers is.
@@ -114,7 +100,7 @@ impl Memory {
         self.table.unregister(LimiterId(limiter));
     }
 
-    /// 1 admitted, 0 denied, NONE when the slot is stale.
+    /// The reason alone; NONE when the slot is stale.
     pub fn try_consume(
         &mut self,
         limiter: u32,
@@ -124,10 +110,8 @@ impl Memory {
         now: f64,
     ) -> u32 {
         let slot = Slot { index, generation };
-        let admitted =
-            self.table
-                .try_consume(LimiterId(limiter), slot, whole(cost), timestamp(now));
-        admitted.map_or(NONE, u32::from)
+        let reason = self.table.try_consume(LimiterId(limiter), slot, whole(cost), timestamp(now));
+        reason.map_or(NONE, |reason| reason as u32)
     }
 
     /// The reason, with the decision in the block; NONE when the slot is stale.
@@ -140,17 +124,14 @@ impl Memory {
         now: f64,
     ) -> u32 {
         let slot = Slot { index, generation };
-        let decision = self
-            .table
-            .consume(LimiterId(limiter), slot, whole(cost), timestamp(now));
+        let decision = self.table.consume(LimiterId(limiter), slot, whole(cost), timestamp(now));
         decision.map_or(NONE, |decision| self.tell(&decision))
     }
 
     /// As `consume`, for a key without a slot; the block then holds the slot that it was given.
     pub fn consume_new(&mut self, limiter: u32, cost: f64, now: f64) -> u32 {
         let (decision, slot) =
-            self.table
-                .consume_new(LimiterId(limiter), whole(cost), timestamp(now));
+            self.table.consume_new(LimiterId(limiter), whole(cost), timestamp(now));
         self.tell_slot(slot);
         self.tell(&decision)
     }
@@ -158,9 +139,7 @@ impl Memory {
     /// As `consume`, changing nothing; the slot may be NONE.
     pub fn peek(&mut self, limiter: u32, index: u32, generation: u32, cost: f64, now: f64) -> u32 {
         let slot = held(index, generation);
-        let decision = self
-            .table
-            .peek(LimiterId(limiter), slot, whole(cost), timestamp(now));
+        let decision = self.table.peek(LimiterId(limiter), slot, whole(cost), timestamp(now));
         self.tell(&decision)
     }
 
@@ -197,8 +176,7 @@ impl Memory {
 
     /// Forgets a Limiter's limits on a key, and the block.
     pub fn reset(&mut self, limiter: u32, index: u32, generation: u32) {
-        self.table
-            .reset(LimiterId(limiter), Slot { index, generation });
+        self.table.reset(LimiterId(limiter), Slot { index, generation });
     }
 
     /// Whether this caller is the first with the id; the block holds the id's slot.
@@ -209,13 +187,9 @@ impl Memory {
         ttl_ms: f64,
         now: f64,
     ) -> Result<bool, JsValue> {
-        let op = MessageOp::First {
-            ttl: millis(ttl_ms),
-        };
-        let (reply, slot) = self
-            .table
-            .message(held(index, generation), &op, timestamp(now))
-            .map_err(full)?;
+        let op = MessageOp::First { ttl: millis(ttl_ms) };
+        let (reply, slot) =
+            self.table.message(held(index, generation), &op, timestamp(now)).map_err(full)?;
         self.tell_slot(slot);
         Ok(reply == MessageReply::Flag(true))
     }
@@ -228,9 +202,7 @@ impl Memory {
         op: &MessageCall,
         now: f64,
     ) -> Result<JsValue, JsValue> {
-        let answer = self
-            .table
-            .message(held(index, generation), &op.0, timestamp(now));
+        let answer = self.table.message(held(index, generation), &op.0, timestamp(now));
         let (reply, slot) = answer.map_err(full)?;
         self.tell_slot(slot);
         Ok(message_told(reply))
@@ -248,9 +220,7 @@ impl Memory {
     ) -> Result<JsValue, JsValue> {
         let nonce = nonce.map(|nonce| Tag::hash(nonce.as_bytes()));
         let (slot, now) = (held(index, generation), timestamp(now));
-        let answer = self
-            .table
-            .observe(slot, &policy.0, whole(weight), nonce.as_ref(), now);
+        let answer = self.table.observe(slot, &policy.0, whole(weight), nonce.as_ref(), now);
         let (observation, slot) = answer.map_err(full)?;
         self.tell_slot(slot);
         Ok(observation_told(&observation))
@@ -278,9 +248,8 @@ impl Memory {
 
     fn tell(&mut self, decision: &Decision) -> u32 {
         let [decided_by, limit, remaining, retry_after, reset_after, ..] = &mut *self.out;
-        for (out, value) in [decided_by, limit, remaining, retry_after, reset_after]
-            .into_iter()
-            .zip(told(decision))
+        for (out, value) in
+            [decided_by, limit, remaining, retry_after, reset_after].into_iter().zip(told(decision))
         {
             *out = value;
         }
@@ -289,10 +258,7 @@ impl Memory {
 
     fn tell_slot(&mut self, slot: Option<Slot>) {
         let [.., index, generation] = &mut *self.out;
-        let slot = slot.unwrap_or(Slot {
-            index: NONE,
-            generation: NONE,
-        });
+        let slot = slot.unwrap_or(Slot { index: NONE, generation: NONE });
         (*index, *generation) = (f64::from(slot.index), f64::from(slot.generation));
     }
 }
@@ -307,9 +273,7 @@ fn full(_: Full) -> JsValue {
 
 /// A decision's numbers but for the reason.
 fn told(decision: &Decision) -> [f64; 5] {
-    let retry_after = decision
-        .retry_after
-        .map_or(f64::INFINITY, |wait| number(wait.as_ms()));
+    let retry_after = decision.retry_after.map_or(f64::INFINITY, |wait| number(wait.as_ms()));
     let reset_after = number(decision.reset_after.as_ms());
     let decided_by = u32::try_from(decision.decided_by).unwrap_or(0);
     [
@@ -346,11 +310,7 @@ fn message_told(reply: MessageReply) -> JsValue {
             "duplicate"
         }
     };
-    let told = MessageTold {
-        status,
-        retry_after_ms,
-        result: stored,
-    };
+    let told = MessageTold { status, retry_after_ms, result: stored };
     serde_wasm_bindgen::to_value(&told).unwrap_or(JsValue::UNDEFINED)
 }
 
@@ -381,9 +341,7 @@ pub struct MessageCall(MessageOp);
 impl MessageCall {
     /// True for exactly one caller.
     pub fn first(ttl_ms: f64) -> MessageCall {
-        MessageCall(MessageOp::First {
-            ttl: millis(ttl_ms),
-        })
+        MessageCall(MessageOp::First { ttl: millis(ttl_ms) })
     }
 
     /// What a claim would find.
@@ -394,21 +352,13 @@ impl MessageCall {
     /// Takes the id.
     pub fn claim(token: &str, lease_ms: f64, payload: Option<String>) -> MessageCall {
         let (token, payload) = (tag(token), payload.as_deref().map(tag));
-        MessageCall(MessageOp::Claim {
-            token,
-            lease: millis(lease_ms),
-            payload,
-        })
+        MessageCall(MessageOp::Claim { token, lease: millis(lease_ms), payload })
     }
 
     /// Makes a held lease last from now.
     pub fn renew(token: &str, lease_ms: f64, payload: Option<String>) -> MessageCall {
         let (token, payload) = (tag(token), payload.as_deref().map(tag));
-        MessageCall(MessageOp::Renew {
-            token,
-            lease: millis(lease_ms),
-            payload,
-        })
+        MessageCall(MessageOp::Renew { token, lease: millis(lease_ms), payload })
     }
 
     /// The work is done.
@@ -420,12 +370,7 @@ impl MessageCall {
     ) -> MessageCall {
         let (token, payload) = (tag(token), payload.as_deref().map(tag));
         let result = result.map(Into::into);
-        MessageCall(MessageOp::Commit {
-            token,
-            ttl: millis(ttl_ms),
-            result,
-            payload,
-        })
+        MessageCall(MessageOp::Commit { token, ttl: millis(ttl_ms), result, payload })
     }
 
     /// The work failed.
@@ -460,45 +405,26 @@ impl Cas {
     pub fn consume(&self, key: String, limits: &LimitSet, cost: f64, now: f64) -> Promise {
         let (limits, cost) = (limits.0.clone(), whole(cost));
         self.run(key, now, async move |run| {
-            run.decision(Op::Consume {
-                limits: &limits,
-                cost,
-            })
-            .await
+            run.decision(Op::Consume { limits: &limits, cost }).await
         })
     }
 
     /// As `consume`, changing nothing.
     pub fn peek(&self, key: String, limits: &LimitSet, cost: f64, now: f64) -> Promise {
         let (limits, cost) = (limits.0.clone(), whole(cost));
-        self.run(key, now, async move |run| {
-            run.decision(Op::Peek {
-                limits: &limits,
-                cost,
-            })
-            .await
-        })
+        self.run(key, now, async move |run| run.decision(Op::Peek { limits: &limits, cost }).await)
     }
 
     /// Gives units back.
     pub fn refund(&self, key: String, limits: &LimitSet, cost: f64, now: f64) -> Promise {
         let (limits, cost) = (limits.0.clone(), whole(cost));
-        self.run(key, now, async move |run| {
-            run.done(Op::Refund {
-                limits: &limits,
-                cost,
-            })
-            .await
-        })
+        self.run(key, now, async move |run| run.done(Op::Refund { limits: &limits, cost }).await)
     }
 
     /// Blocks a key.
     pub fn block(&self, key: String, duration_ms: f64, now: f64) -> Promise {
         self.run(key, now, async move |run| {
-            run.done(Op::Block {
-                duration: millis(duration_ms),
-            })
-            .await
+            run.done(Op::Block { duration: millis(duration_ms) }).await
         })
     }
 
@@ -510,19 +436,15 @@ impl Cas {
     /// Forgets a Limiter's limits on a key, and the block.
     pub fn reset(&self, key: String, limits: &LimitSet, now: f64) -> Promise {
         let limits = limits.0.clone();
-        self.run(key, now, async move |run| {
-            run.done(Op::Reset { limits: &limits }).await
-        })
+        self.run(key, now, async move |run| run.done(Op::Reset { limits: &limits }).await)
     }
 
     /// Runs an operation on an id.
     pub fn message(&self, key: String, op: &MessageCall, now: f64) -> Promise {
         let op = op.0.clone();
-        self.run(key, now, async move |run| {
-            match run.reply(Op::Message(&op)).await? {
-                Reply::Message(reply) => Ok(message_told(reply)),
-                _ => Err(Error::Corrupt),
-            }
+        self.run(key, now, async move |run| match run.reply(Op::Message(&op)).await? {
+            Reply::Message(reply) => Ok(message_told(reply)),
+            _ => Err(Error::Corrupt),
         })
     }
 
@@ -538,11 +460,7 @@ impl Cas {
         let (policy, weight) = (policy.0, whole(weight));
         let nonce = nonce.map(|nonce| Tag::hash(nonce.as_bytes()));
         self.run(key, now, async move |run| {
-            let op = Op::Observe {
-                policy: &policy,
-                weight,
-                nonce: nonce.as_ref(),
-            };
+            let op = Op::Observe { policy: &policy, weight, nonce: nonce.as_ref() };
             match run.reply(op).await? {
                 Reply::Observation(observation) => Ok(observation_told(&observation)),
                 _ => Err(Error::Corrupt),
@@ -556,10 +474,7 @@ impl Cas {
         F: AsyncFnOnce(Run) -> Result<JsValue, Error<JsValue>> + 'static,
     {
         let cas = JsCas::new(self.0.clone().unchecked_into(), timestamp(now));
-        let run = Run {
-            store: CasStore(cas),
-            key: Key::joined(key),
-        };
+        let run = Run { store: CasStore(cas), key: Key::joined(key) };
         future_to_promise(async move { operation(run).await.map_err(fault) })
     }
 }
@@ -573,11 +488,7 @@ struct Run {
 impl Run {
     async fn reply(&self, op: Op<'_>) -> Result<Reply, Error<JsValue>> {
         let calls = [Call { key: &self.key, op }];
-        self.store
-            .apply(&calls)
-            .await
-            .pop()
-            .unwrap_or(Err(Error::Nonsense("no reply")))
+        self.store.apply(&calls).await.pop().unwrap_or(Err(Error::Nonsense("no reply")))
     }
 
     async fn done(&self, op: Op<'_>) -> Result<JsValue, Error<JsValue>> {
@@ -590,14 +501,7 @@ impl Run {
         };
         let [decided_by, limit, remaining, retry_after, reset_after] = told(&decision);
         let reason = f64::from(decision.reason as u8);
-        let numbers = [
-            reason,
-            decided_by,
-            limit,
-            remaining,
-            retry_after,
-            reset_after,
-        ];
+        let numbers = [reason, decided_by, limit, remaining, retry_after, reset_after];
         Ok(Float64Array::from(numbers.as_slice()).into())
     }
 }
@@ -611,9 +515,7 @@ impl StoreGuard {
     /// `on_store_error` has been checked.
     #[wasm_bindgen(constructor)]
     pub fn new(on_store_error: &str) -> StoreGuard {
-        StoreGuard(Guard::new(
-            OnStoreError::named(on_store_error).unwrap_or(OnStoreError::Throw),
-        ))
+        StoreGuard(Guard::new(OnStoreError::named(on_store_error).unwrap_or(OnStoreError::Throw)))
     }
 
     /// Whether to ask the store now.
@@ -662,9 +564,7 @@ pub fn store_key(
     };
     let units = |text: &JsString| text.iter().collect::<Vec<u16>>();
     let store_prefix = store_prefix.as_ref().map(units);
-    Key::from_utf16(store_prefix.as_deref(), &units(prefix), kind, &units(key))
-        .as_str()
-        .into()
+    Key::from_utf16(store_prefix.as_deref(), &units(prefix), kind, &units(key)).as_str().into()
 }
 
 /// Milliseconds of a duration that an option may name: text with a unit; 0 for anything else.
@@ -673,10 +573,13 @@ pub fn duration_ms(text: String) -> f64 {
     number(Millis::parse(&text).unwrap_or_default().as_ms())
 }
 
-/// 128 bits of the SHA-256 of the bytes, as text.
+/// 128 bits of the SHA-256 of the bytes, or of their HMAC under a secret, as text.
 #[wasm_bindgen]
-pub fn digest(bytes: &[u8]) -> String {
-    Tag::hash(bytes).as_str().into()
+pub fn digest(bytes: &[u8], secret: Option<Vec<u8>>) -> String {
+    match secret {
+        Some(secret) => Tag::keyed_hash(&secret, bytes).as_str().into(),
+        None => Tag::hash(bytes).as_str().into(),
+    }
 }
 
 /// The key of an address, or nothing for what is none.

@@ -182,16 +182,9 @@ pub fn step(
                 Some(_) => return Err(StepError::WrongKind),
             };
             let (reply, changed) = dedup::step(&mut slot, op, now);
-            Ok((
-                Reply::Message(reply),
-                write(slot.map(Record::Message), changed, now),
-            ))
+            Ok((Reply::Message(reply), write(slot.map(Record::Message), changed, now)))
         }
-        Op::Observe {
-            policy,
-            weight,
-            nonce,
-        } => {
+        Op::Observe { policy, weight, nonce } => {
             let mut slot = match record {
                 Some(Record::Burst(burst)) => Some(burst),
                 None => None,
@@ -228,10 +221,9 @@ fn limits_step(
             let (decision, changed) = limits_record.consume(limits, *cost, now, clock);
             (Reply::Decision(decision), changed)
         }
-        Op::Peek { limits, cost } => (
-            Reply::Decision(limits_record.peek(limits, *cost, now, clock)),
-            false,
-        ),
+        Op::Peek { limits, cost } => {
+            (Reply::Decision(limits_record.peek(limits, *cost, now, clock)), false)
+        }
         Op::Refund { limits, cost } => {
             (Reply::Done, limits_record.refund(limits, *cost, now, clock))
         }
@@ -246,10 +238,7 @@ fn limits_step(
         }
         _ => return Err(StepError::Unsupported),
     };
-    Ok((
-        reply,
-        write(Some(Record::Limits(limits_record)), changed, now),
-    ))
+    Ok((reply, write(Some(Record::Limits(limits_record)), changed, now)))
 }
 
 /// Admits a message: consume, then claim when admitted, else look. The two records are of two keys; where
@@ -265,18 +254,11 @@ pub fn admit(
     now: Timestamp,
     clock: Clock,
 ) -> Result<(Decision, MessageReply, Write, Write), StepError> {
-    let consume = Op::Consume {
-        limits: limits.0,
-        cost: limits.1,
-    };
+    let consume = Op::Consume { limits: limits.0, cost: limits.1 };
     let (Reply::Decision(decision), charged) = step(limit_record, &consume, now, clock)? else {
         return Err(StepError::WrongKind);
     };
-    let op = if decision.allowed() {
-        claim
-    } else {
-        &MessageOp::Look
-    };
+    let op = if decision.allowed() { claim } else { &MessageOp::Look };
     let (Reply::Message(reply), claimed) = step(message_record, &Op::Message(op), now, clock)?
     else {
         return Err(StepError::WrongKind);

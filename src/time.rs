@@ -105,21 +105,13 @@ impl Millis {
             Some(parts) => parts,
             None => (number, ""),
         };
-        Self::option(
-            digits(whole)?
-                .checked_mul(unit_ms)?
-                .checked_add(scaled(fraction, unit_ms)?)?,
-        )
+        Self::option(digits(whole)?.checked_mul(unit_ms)?.checked_add(scaled(fraction, unit_ms)?)?)
     }
 
     /// A span that an option may name, or `None`.
     #[must_use]
     pub const fn option(ms: u64) -> Option<Self> {
-        if ms >= 1 && ms <= Self::MAX_OPTION.0 {
-            Some(Self(ms))
-        } else {
-            None
-        }
+        if ms >= 1 && ms <= Self::MAX_OPTION.0 { Some(Self(ms)) } else { None }
     }
 }
 

@@ -34,7 +34,7 @@ export interface Decision {
 }
 
 /** In the order of the core's numbers. */
-const REASONS = ["ok", "limited", "never", "blocked"] as const;
+export const REASONS = ["ok", "limited", "never", "blocked"] as const;
 
 /**
  * The decision that the core told in numbers: `numbers` holds which limit decided, its capacity, what

@@ -3,6 +3,7 @@ import { TidegateError } from "./errors.js";
 import { emit, isHeard } from "./events.js";
 import { type Failed, Guarded } from "./guarded.js";
 import { MemoryStore } from "./memory-store.js";
+import { counted } from "./metrics.js";
 import {
   bad,
   checkKey,
@@ -13,6 +14,7 @@ import {
   isPlainObject,
   oneOf,
   prefixOf,
+  textBytes,
   timeoutMs,
 } from "./options.js";
 import {
@@ -238,6 +240,7 @@ function allowed({ error, action }: Failed): boolean {
 }
 
 function duplicate(id: string): void {
+  counted.duplicates += 1;
   if (isHeard()) emit({ type: "duplicate", id });
 }
 
@@ -289,13 +292,6 @@ function payloadDigest(options: unknown): string | undefined {
   if (typeof payload === "string") return digest(textBytes(payload));
   if (payload instanceof Uint8Array) return digest(payload);
   bad("bad_argument", "payload", payload, "a string or a Uint8Array");
-}
-
-/** UTF-8; where that would lose unpaired surrogates, their JSON behind a byte that no UTF-8 holds. */
-function textBytes(text: string): Uint8Array {
-  const encode = (plain: string) => new TextEncoder().encode(plain);
-  if (!/\p{Surrogate}/u.test(text)) return encode(text);
-  return Uint8Array.of(0xff, ...encode(JSON.stringify(text)));
 }
 
 /** A result as the store keeps it: JSON in ASCII. */

@@ -1,6 +1,7 @@
 import { StoreGuard } from "#wasm";
 import { errorFrom, TidegateError } from "./errors.js";
 import { emit } from "./events.js";
+import { countStoreError } from "./metrics.js";
 
 /** What to do in place of an answer that the store did not give. */
 export interface Failed {
@@ -58,6 +59,7 @@ export class Guarded {
   }
 
   #without(error: TidegateError): Failed {
+    countStoreError(error.code);
     emit({ type: "store-error", error });
     const action = this.#guard.action() as Failed["action"];
     return { error, action, retryAfterMs: this.#guard.retry_after_ms(performance.now()) };

@@ -1,5 +1,11 @@
 /** Exact rate limits, deduplication and burst alarms over a store that the host provides. */
 
+export {
+  BurstDetector,
+  type BurstDetectorOptions,
+  NoopBurstDetector,
+  type RateStore,
+} from "./burst-detector.js";
 export { type CasAdapter, storeFrom } from "./cas-store.js";
 export type { Decision, Reason } from "./decision.js";
 export { type Claim, Deduplicator, type DeduplicatorOptions } from "./deduplicator.js";
@@ -9,5 +15,6 @@ export { ipKey } from "./ip.js";
 export { Limiter, type LimiterOptions, type OnStoreError } from "./limiter.js";
 export { type Algorithm, type LimitOptions, leakyBucket } from "./limits.js";
 export { MemoryStore, type MemoryStoreOptions } from "./memory-store.js";
+export { metrics } from "./metrics.js";
 export type { Duration } from "./options.js";
 export type { Capabilities, Handle, Observation, Store } from "./store.js";

@@ -4,6 +4,7 @@ import { emit, isHeard } from "./events.js";
 import { type Failed, Guarded } from "./guarded.js";
 import { type LimitOptions, type Limits, limitsFrom } from "./limits.js";
 import { MemoryStore } from "./memory-store.js";
+import { DecisionCounter } from "./metrics.js";
 import {
   checkKey,
   checkOptions,
@@ -65,7 +66,7 @@ export class Limiter {
   readonly #dryRun: boolean;
   readonly #prefix: string;
   /** What handles need of this Limiter. */
-  readonly #owner: { closed: boolean; dryRun: boolean; tell: HandleOwner["tell"] };
+  readonly #owner: HandleOwner;
   /** Decides while the store does not, with onStoreError "local". */
   #local: SyncLimitDriver | undefined;
 
@@ -77,6 +78,7 @@ export class Limiter {
     this.#owner = {
       closed: false,
       dryRun: this.#dryRun,
+      counts: new DecisionCounter(this.#limits.names),
       tell: (key, decision) => this.#tell(key, decision),
     };
     const actions = ["throw", "allow", "deny", "local"] as const;
@@ -213,6 +215,7 @@ export class Limiter {
   }
 
   #tell(key: string, decision: Decision): Decision {
+    this.#owner.counts.add(decision);
     const told = this.#dry(decision);
     if (isHeard()) emit({ type: "decision", key, decision: told });
     return told;

@@ -1,7 +1,9 @@
 import { type BurstSet, Memory, type MessageCall, memory as wasmMemory } from "#wasm";
-import { type Decision, decisionFrom } from "./decision.js";
+import { type Decision, decisionFrom, REASONS, type Reason } from "./decision.js";
 import { errorFrom, limiterClosed, show, TidegateError } from "./errors.js";
+import { emit, isHeard } from "./events.js";
 import type { Limits } from "./limits.js";
+import { counted } from "./metrics.js";
 import { bad, checkCost, checkOptions, countOf, oneOf } from "./options.js";
 import { type PrefixIndex, SlotIndex } from "./slot-index.js";
 import {
@@ -174,14 +176,22 @@ class MemoryDriver implements Driver {
     };
   }
 
-  forgetLimits(): void {
+  /** Tells the index which slots the table freed; answers how many. */
+  forgetLimits(): number {
+    let freed = 0;
     for (let slot = this.table.freed_limit(); slot !== TOLD_NONE; slot = this.table.freed_limit()) {
       this.limitSlots.forget(slot);
+      freed += 1;
     }
+    return freed;
   }
 
   #forgetMessages = (): void => {
-    for (let slot = this.table.freed_message(); slot !== TOLD_NONE; slot = this.table.freed_message()) {
+    for (
+      let slot = this.table.freed_message();
+      slot !== TOLD_NONE;
+      slot = this.table.freed_message()
+    ) {
       this.#messageSlots.forget(slot);
     }
   };
@@ -295,13 +305,20 @@ class MemoryLimits implements SyncLimitDriver {
   /** Indexes the slot that a new key was given, once the freed ones are forgotten. */
   #placed(key: string): void {
     const slot = this.#driver.told(SLOT);
-    this.#driver.forgetLimits();
+    evicted(this.#driver.forgetLimits());
     if (slot !== NONE) this.#index.add(key, slot);
   }
 
   #told(reason: number): Decision {
     return decisionFrom(reason, this.#driver.numbers, 0, this.#names);
   }
+}
+
+/** Keys that made room for a new one. */
+function evicted(count: number): void {
+  if (count === 0) return;
+  counted.evicted += count;
+  if (isHeard()) emit({ type: "evicted", count });
 }
 
 /** What the handles of one Limiter share: a handle itself is as small as it can be, since there are many. */
@@ -346,8 +363,14 @@ class MemoryHandle implements Handle {
     if (owner.closed) throw limiterClosed();
     if (cost !== 1) checkCost(cost);
     const now = driver.now();
-    const told = table.try_consume(limiter, this.#slot, this.#generation, cost, now);
-    return (told === TOLD_NONE ? this.#again(cost, now) === 0 : told === 1) || owner.dryRun;
+    let reason = table.try_consume(limiter, this.#slot, this.#generation, cost, now);
+    if (reason === TOLD_NONE) reason = this.#again(cost, now);
+    if (reason === 0) {
+      owner.counts.first.ok += 1;
+      return true;
+    }
+    owner.counts.first[REASONS[reason] as Reason] += 1;
+    return owner.dryRun;
   }
 
   consume(cost = 1): Decision {

@@ -120,3 +120,10 @@ export function costOf(options: unknown): number {
   checkCost(cost);
   return cost;
 }
+
+/** UTF-8; where that would lose unpaired surrogates, their JSON behind a byte that no UTF-8 holds. */
+export function textBytes(text: string): Uint8Array {
+  const encode = (plain: string) => new TextEncoder().encode(plain);
+  if (!/\p{Surrogate}/u.test(text)) return encode(text);
+  return Uint8Array.of(0xff, ...encode(JSON.stringify(text)));
+}

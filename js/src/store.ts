@@ -2,6 +2,7 @@ import type { BurstSet, MessageCall } from "#wasm";
 import type { Decision } from "./decision.js";
 import { show, TidegateError } from "./errors.js";
 import type { Limits } from "./limits.js";
+import type { DecisionCounter } from "./metrics.js";
 import { bad } from "./options.js";
 
 /** What a store can promise. */
@@ -61,8 +62,9 @@ export interface Handle {
 
 /** The Limiter that a handle belongs to, as far as a handle needs it. */
 export interface HandleOwner {
-  readonly closed: boolean;
+  closed: boolean;
   readonly dryRun: boolean;
+  readonly counts: DecisionCounter;
   tell(key: string, decision: Decision): Decision;
 }
 

@@ -40,10 +40,7 @@ pub(crate) struct JsCas {
 
 impl JsCas {
     pub(crate) const fn new(adapter: Adapter, caller_now: Timestamp) -> Self {
-        Self {
-            adapter,
-            caller_now,
-        }
+        Self { adapter, caller_now }
     }
 }
 
@@ -55,9 +52,10 @@ impl Cas for JsCas {
         if value.is_null() || value.is_undefined() {
             return Ok(None);
         }
-        value.as_string().map(Some).ok_or(Error::Nonsense(
-            "get() must answer a string, null or undefined",
-        ))
+        value
+            .as_string()
+            .map(Some)
+            .ok_or(Error::Nonsense("get() must answer a string, null or undefined"))
     }
 
     async fn compare_and_set(
@@ -68,9 +66,7 @@ impl Cas for JsCas {
         ttl: Millis,
     ) -> Result<bool, Error<JsValue>> {
         let expected = expected.map_or(JsValue::NULL, JsValue::from_str);
-        let written = self
-            .adapter
-            .compare_and_set(key, &expected, next, number(ttl.as_ms()));
+        let written = self.adapter.compare_and_set(key, &expected, next, number(ttl.as_ms()));
         settled(written)
             .await?
             .as_bool()

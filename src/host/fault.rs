@@ -10,26 +10,14 @@ use crate::limit::PolicyError;
 pub(crate) fn fault(error: Error<JsValue>) -> JsValue {
     let (code, message, cause) = match error {
         Error::Store(cause) => ("store", "the store failed".into(), Some(cause)),
-        Error::Nonsense(what) => (
-            "store",
-            format!("the store answered nonsense: {what}"),
-            None,
-        ),
-        Error::Full => (
-            "store",
-            "the store is full: every key that it may hold is in use".into(),
-            None,
-        ),
-        Error::Contention => (
-            "contention",
-            "compare-and-set lost too many times".into(),
-            None,
-        ),
-        Error::Corrupt => (
-            "corrupt_state",
-            "the key holds something that is not ours".into(),
-            None,
-        ),
+        Error::Nonsense(what) => ("store", format!("the store answered nonsense: {what}"), None),
+        Error::Full => {
+            ("store", "the store is full: every key that it may hold is in use".into(), None)
+        }
+        Error::Contention => ("contention", "compare-and-set lost too many times".into(), None),
+        Error::Corrupt => {
+            ("corrupt_state", "the key holds something that is not ours".into(), None)
+        }
         Error::Unsupported(what) => ("unsupported", what.into(), None),
     };
     let object = object(&[("code", code), ("message", message.as_str())]);
@@ -41,16 +29,9 @@ pub(crate) fn fault(error: Error<JsValue>) -> JsValue {
 
 /// Which option makes no sense, and what would.
 pub(crate) fn bad_policy(error: &PolicyError, index: usize) -> JsValue {
-    let object = object(&[
-        ("code", "bad_policy"),
-        ("option", error.option),
-        ("expected", &error.expected),
-    ]);
-    set(
-        &object,
-        "index",
-        &JsValue::from(u32::try_from(index).unwrap_or(u32::MAX)),
-    );
+    let object =
+        object(&[("code", "bad_policy"), ("option", error.option), ("expected", &error.expected)]);
+    set(&object, "index", &JsValue::from(u32::try_from(index).unwrap_or(u32::MAX)));
     object.into()
 }
 

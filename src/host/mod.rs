@@ -21,20 +21,13 @@ pub(crate) const fn millis(ms: f64) -> Millis {
 }
 
 /// A number that JavaScript has checked to be whole and not negative; the fraction of a clock's reading is dropped.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "both saturate"
-)]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "both saturate")]
 pub(crate) const fn whole(number: f64) -> u64 {
     number as u64
 }
 
 /// A number below 2^53 as JavaScript has it.
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "everything that crosses is below 2^53"
-)]
+#[expect(clippy::cast_precision_loss, reason = "everything that crosses is below 2^53")]
 pub(crate) const fn number(value: u64) -> f64 {
     value as f64
 }

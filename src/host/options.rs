@@ -21,13 +21,8 @@ pub(crate) enum Value {
 
 /// The options of each limit.
 pub(crate) fn limit_options(options: JsValue) -> Result<Vec<LimitOptions>, (PolicyError, usize)> {
-    let limits: Vec<BTreeMap<String, Value>> =
-        serde_wasm_bindgen::from_value(options).map_err(|_| {
-            (
-                PolicyError::new("limit", "an object, or an array of objects"),
-                0,
-            )
-        })?;
+    let limits: Vec<BTreeMap<String, Value>> = serde_wasm_bindgen::from_value(options)
+        .map_err(|_| (PolicyError::new("limit", "an object, or an array of objects"), 0))?;
     let one = |(index, limit)| limit_option(limit).map_err(|error| (error, index));
     limits.into_iter().enumerate().map(one).collect()
 }
@@ -65,9 +60,7 @@ fn optional<T>(
 ) -> Result<Option<T>, PolicyError> {
     match given.remove(name) {
         None => Ok(None),
-        Some(value) => read(value)
-            .map(Some)
-            .ok_or_else(|| PolicyError::new(name, expected)),
+        Some(value) => read(value).map(Some).ok_or_else(|| PolicyError::new(name, expected)),
     }
 }
 

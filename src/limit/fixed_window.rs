@@ -17,9 +17,7 @@ impl FixedWindow {
     #[must_use]
     pub fn new(limit: u64, window: Millis) -> Option<Self> {
         let window = NonZeroU64::new(window.as_ms())?;
-        (1..=MAX_SAFE)
-            .contains(&limit)
-            .then_some(Self { limit, window })
+        (1..=MAX_SAFE).contains(&limit).then_some(Self { limit, window })
     }
 
     /// Units admitted per window.
@@ -37,23 +35,12 @@ impl FixedWindow {
     pub(super) const fn view(&self, state: State, now: Timestamp, clock: Clock) -> View {
         let behind = state.at.since(now).as_ms();
         if state.level == 0 || now.since(state.at).as_ms() >= self.window.get() {
-            return View::at(State {
-                level: 0,
-                before: 0,
-                at: now,
-            });
+            return View::at(State { level: 0, before: 0, at: now });
         }
         if behind > self.window.get() && clock.may_rebase() {
-            return View {
-                rebased: true,
-                ..View::at(State { at: now, ..state })
-            };
+            return View { rebased: true, ..View::at(State { at: now, ..state }) };
         }
-        View {
-            elapsed_ms: now.since(state.at).as_ms(),
-            behind_ms: behind,
-            ..View::at(state)
-        }
+        View { elapsed_ms: now.since(state.at).as_ms(), behind_ms: behind, ..View::at(state) }
     }
 
     pub(super) const fn fits(&self, view: &View, cost: u64) -> bool {
@@ -73,21 +60,14 @@ impl FixedWindow {
     }
 
     pub(super) const fn retry_after_ms(&self, view: &View, cost: u64) -> u64 {
-        if self.fits(view, cost) {
-            0
-        } else {
-            self.reset_after_ms(view)
-        }
+        if self.fits(view, cost) { 0 } else { self.reset_after_ms(view) }
     }
 
     pub(super) const fn reset_after_ms(&self, view: &View) -> u64 {
         if view.state.level == 0 {
             return 0;
         }
-        self.window
-            .get()
-            .saturating_sub(view.elapsed_ms)
-            .saturating_add(view.behind_ms)
+        self.window.get().saturating_sub(view.elapsed_ms).saturating_add(view.behind_ms)
     }
 
     pub(super) const fn used(&self, view: &View) -> u64 {
@@ -99,10 +79,6 @@ impl FixedWindow {
     pub(super) fn anchor(&self, old: &Shape, view: &View, now: Timestamp) -> Timestamp {
         let start = view.state.at;
         let open = now.since(start).as_ms() < self.window.get();
-        if matches!(old, Shape::Fixed(_)) && open {
-            start
-        } else {
-            now
-        }
+        if matches!(old, Shape::Fixed(_)) && open { start } else { now }
     }
 }

@@ -32,12 +32,7 @@ impl LeakyBucket {
             return None;
         }
         let drain_ms = ceil_div(burst.checked_mul(window.get())?, rate);
-        Some(Self {
-            rate,
-            window,
-            burst,
-            drain_ms,
-        })
+        Some(Self { rate, window, burst, drain_ms })
     }
 
     /// Units that leak per [`window_ms`](Self::window_ms), in lowest terms.
@@ -72,22 +67,12 @@ impl LeakyBucket {
         if behind == 0 {
             let elapsed = now.since(state.at).as_ms().min(self.drain_ms);
             let leaked = elapsed.saturating_mul(self.rate.get());
-            return View::at(State {
-                level: state.level.saturating_sub(leaked),
-                at: now,
-                ..state
-            });
+            return View::at(State { level: state.level.saturating_sub(leaked), at: now, ..state });
         }
         if behind > self.drain_ms && clock.may_rebase() {
-            return View {
-                rebased: true,
-                ..View::at(State { at: now, ..state })
-            };
+            return View { rebased: true, ..View::at(State { at: now, ..state }) };
         }
-        View {
-            behind_ms: behind,
-            ..View::at(state)
-        }
+        View { behind_ms: behind, ..View::at(state) }
     }
 
     pub(super) const fn fits(&self, view: &View, cost: u64) -> bool {
@@ -100,10 +85,7 @@ impl LeakyBucket {
     }
 
     pub(super) const fn refund(&self, view: &mut View, cost: u64) {
-        view.state.level = view
-            .state
-            .level
-            .saturating_sub(cost.saturating_mul(self.window.get()));
+        view.state.level = view.state.level.saturating_sub(cost.saturating_mul(self.window.get()));
     }
 
     pub(super) fn remaining(&self, view: &View) -> u64 {
@@ -128,11 +110,7 @@ impl LeakyBucket {
     }
 
     pub(super) const fn with_used(&self, used: u64, now: Timestamp) -> State {
-        State {
-            level: self.debt_of(used),
-            before: 0,
-            at: now,
-        }
+        State { level: self.debt_of(used), before: 0, at: now }
     }
 }
 

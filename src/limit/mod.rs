@@ -55,12 +55,7 @@ pub(crate) struct View {
 
 impl View {
     const fn at(state: State) -> Self {
-        Self {
-            state,
-            elapsed_ms: 0,
-            behind_ms: 0,
-            rebased: false,
-        }
+        Self { state, elapsed_ms: 0, behind_ms: 0, rebased: false }
     }
 }
 
@@ -112,16 +107,11 @@ impl Shape {
         let state = match self {
             Self::Bucket(bucket) => bucket.with_used(used, at),
             Self::Sliding(window) => window.with_used(used, at),
-            Self::Fixed(window) => State {
-                level: used,
-                before: 0,
-                at: window.anchor(old, &before, at),
-            },
+            Self::Fixed(window) => {
+                State { level: used, before: 0, at: window.anchor(old, &before, at) }
+            }
         };
-        View {
-            rebased: used > 0,
-            ..self.view(state, now, clock)
-        }
+        View { rebased: used > 0, ..self.view(state, now, clock) }
     }
 
     /// Charges a state if the cost fits. Answers how it stands, and whether it was charged.
@@ -168,9 +158,7 @@ impl Shape {
         if self.fits(view, cost) {
             return Some(Millis::ZERO);
         }
-        Some(Millis::from_ms(
-            each!(self, shape => shape.retry_after_ms(view, cost)),
-        ))
+        Some(Millis::from_ms(each!(self, shape => shape.retry_after_ms(view, cost))))
     }
 
     pub(crate) fn reset_after(&self, view: &View) -> Millis {

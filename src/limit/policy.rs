@@ -74,10 +74,7 @@ pub struct PolicyError {
 
 impl PolicyError {
     pub(crate) fn new(option: &'static str, expected: impl Into<String>) -> Self {
-        Self {
-            option,
-            expected: expected.into(),
-        }
+        Self { option, expected: expected.into() }
     }
 }
 
@@ -159,10 +156,7 @@ impl Limit {
             }
         };
         let shape = shape.ok_or_else(|| too_large(options))?;
-        Ok(Self {
-            name: LimitName::of(&options.name),
-            shape,
-        })
+        Ok(Self { name: LimitName::of(&options.name), shape })
     }
 
     /// A limit whose parts were validated before.
@@ -196,27 +190,19 @@ impl Limit {
                 [bucket.rate(), bucket.window_ms(), bucket.burst(), debt]
             }
             Shape::Fixed(window) => [window.limit(), window.window_ms(), window.limit(), 0],
-            Shape::Sliding(window) => [
-                window.limit(),
-                window.window_ms(),
-                window.limit(),
-                window.limit(),
-            ],
+            Shape::Sliding(window) => {
+                [window.limit(), window.window_ms(), window.limit(), window.limit()]
+            }
         };
         let digits = numbers.into_iter().chain([MAX_SAFE]).map(decimal_digits);
         let punctuation = "|=b,,,,,".len();
-        digits.fold(
-            self.name.as_str().len().saturating_add(punctuation),
-            usize::saturating_add,
-        )
+        digits.fold(self.name.as_str().len().saturating_add(punctuation), usize::saturating_add)
     }
 }
 
 /// How many characters a number takes in decimal.
 fn decimal_digits(number: u64) -> usize {
-    number
-        .checked_ilog10()
-        .map_or(1, |log| (log as usize).saturating_add(1))
+    number.checked_ilog10().map_or(1, |log| (log as usize).saturating_add(1))
 }
 
 fn no_bucket_options(options: &LimitOptions) -> Result<(), PolicyError> {
@@ -224,21 +210,14 @@ fn no_bucket_options(options: &LimitOptions) -> Result<(), PolicyError> {
         return Err(PolicyError::new("burst", "left out: only buckets have one"));
     }
     if options.strict {
-        return Err(PolicyError::new(
-            "strict",
-            "left out: only buckets can be strict",
-        ));
+        return Err(PolicyError::new("strict", "left out: only buckets can be strict"));
     }
     Ok(())
 }
 
 /// The bucket; `None` inside where its numbers are too large to be exact.
 fn bucket(options: &LimitOptions) -> Result<Option<Shape>, PolicyError> {
-    let default = if options.strict {
-        options.limit.div_ceil(2)
-    } else {
-        options.limit
-    };
+    let default = if options.strict { options.limit.div_ceil(2) } else { options.limit };
     let burst = options.burst.unwrap_or(default);
     if !(1..=MAX_SAFE).contains(&burst) {
         return Err(PolicyError::new("burst", "a positive safe integer"));
@@ -257,10 +236,8 @@ fn bucket(options: &LimitOptions) -> Result<Option<Shape>, PolicyError> {
 
 /// Names what is too large, and the largest that fits beside the other numbers.
 fn too_large(options: &LimitOptions) -> PolicyError {
-    let per_window = super::EXACT_BELOW
-        .saturating_sub(1)
-        .checked_div(options.window.as_ms())
-        .unwrap_or(0);
+    let per_window =
+        super::EXACT_BELOW.saturating_sub(1).checked_div(options.window.as_ms()).unwrap_or(0);
     let (option, rule) = match options.algorithm {
         Algorithm::SlidingWindow => ("limit", "limit * window"),
         _ if options.burst.is_some_and(|burst| burst > options.limit) => {
@@ -288,10 +265,7 @@ impl Limits {
     /// together would not fit a record of 512 characters.
     pub fn new(limits: Vec<Limit>) -> Result<Self, PolicyError> {
         if limits.is_empty() || limits.len() > MAX_LIMITS {
-            return Err(PolicyError::new(
-                "limit",
-                format!("one to {MAX_LIMITS} limits"),
-            ));
+            return Err(PolicyError::new("limit", format!("one to {MAX_LIMITS} limits")));
         }
         let mut names: Vec<_> = limits.iter().map(Limit::name).collect();
         names.sort();
@@ -299,9 +273,8 @@ impl Limits {
         if names.len() != limits.len() {
             return Err(PolicyError::new("name", "unique within one Limiter"));
         }
-        let chars = limits.iter().fold(0, |sum: usize, limit| {
-            sum.saturating_add(limit.most_chars())
-        });
+        let chars =
+            limits.iter().fold(0, |sum: usize, limit| sum.saturating_add(limit.most_chars()));
         if chars > MAX_RECORD_CHARS {
             let expected = format!(
                 "shorter or fewer: at their largest they need {chars} of {MAX_RECORD_CHARS} characters"

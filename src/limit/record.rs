@@ -18,11 +18,7 @@ impl Block {
     fn left(self, now: Timestamp, clock: Clock) -> Millis {
         let left = self.until.since(now);
         let stretched = left.as_ms() > self.duration.as_ms().saturating_mul(2);
-        if stretched && clock.may_rebase() {
-            self.duration
-        } else {
-            left
-        }
+        if stretched && clock.may_rebase() { self.duration } else { left }
     }
 }
 
@@ -114,11 +110,7 @@ impl LimitRecord {
             seat.limit.shape().refund(&mut seat.view, cost);
         }
         let known = self.entries.len();
-        seats.retain(|seat| {
-            self.entries
-                .iter()
-                .any(|entry| entry.name == *seat.limit.name())
-        });
+        seats.retain(|seat| self.entries.iter().any(|entry| entry.name == *seat.limit.name()));
         let changed = self.keep(&seats, |_| true);
         self.prune(now, clock);
         changed || self.entries.len() != known
@@ -126,10 +118,7 @@ impl LimitRecord {
 
     /// Denies every call for that long.
     pub fn block(&mut self, duration: Millis, now: Timestamp, clock: Clock) {
-        self.block = Some(Block {
-            until: now.plus(duration),
-            duration,
-        });
+        self.block = Some(Block { until: now.plus(duration), duration });
         self.prune(now, clock);
     }
 
@@ -141,34 +130,23 @@ impl LimitRecord {
     /// Forgets these limits and the block; limits of other Limiters on the key stay.
     pub fn reset(&mut self, limits: &Limits) {
         self.block = None;
-        self.entries
-            .retain(|entry| limits.iter().all(|limit| *limit.name() != entry.name));
+        self.entries.retain(|entry| limits.iter().all(|limit| *limit.name() != entry.name));
     }
 
     /// When, left alone, the key is whole: every budget full and the block over.
     #[must_use]
     pub fn whole_at(&self) -> Timestamp {
-        let entries = self
-            .entries
-            .iter()
-            .map(|entry| entry.shape.whole_at(entry.state));
-        entries
-            .chain(self.block.map(|block| block.until))
-            .max()
-            .unwrap_or_default()
+        let entries = self.entries.iter().map(|entry| entry.shape.whole_at(entry.state));
+        entries.chain(self.block.map(|block| block.until)).max().unwrap_or_default()
     }
 
     fn blocked_for(&self, now: Timestamp, clock: Clock) -> Millis {
-        self.block
-            .map_or(Millis::ZERO, |block| block.left(now, clock))
+        self.block.map_or(Millis::ZERO, |block| block.left(now, clock))
     }
 
     fn seats<'a>(&self, limits: &'a Limits, now: Timestamp, clock: Clock) -> Vec<Seat<'a>> {
         let seat = |limit: &'a Limit| {
-            let entry = self
-                .entries
-                .iter()
-                .find(|entry| entry.name == *limit.name());
+            let entry = self.entries.iter().find(|entry| entry.name == *limit.name());
             let view = match entry {
                 Some(entry) => limit.shape().view_of(&entry.shape, entry.state, now, clock),
                 None => limit.shape().view(State::default(), now, clock),
@@ -187,11 +165,7 @@ impl LimitRecord {
             let (shape, state) = (*seat.limit.shape(), seat.view.state);
             match self.entries.iter_mut().find(|entry| entry.name == *name) {
                 Some(entry) => (entry.shape, entry.state) = (shape, state),
-                None => self.entries.push(Entry {
-                    name: name.clone(),
-                    shape,
-                    state,
-                }),
+                None => self.entries.push(Entry { name: name.clone(), shape, state }),
             }
         }
         kept
@@ -205,10 +179,7 @@ impl LimitRecord {
         });
         self.block = self.block.and_then(|block| {
             let left = block.left(now, clock);
-            (left > Millis::ZERO).then(|| Block {
-                until: now.plus(left),
-                ..block
-            })
+            (left > Millis::ZERO).then(|| Block { until: now.plus(left), ..block })
         });
     }
 }
@@ -226,11 +197,7 @@ fn decide(seats: &[Seat<'_>], cost: u64, admitted: bool, blocked: Millis) -> Dec
         let shape = seat.limit.shape();
         let remaining = shape.remaining(&seat.view);
         // Charged seats have no wait; asking one for the same cost again would find one.
-        let wait = if admitted {
-            Some(Millis::ZERO)
-        } else {
-            shape.retry_after(&seat.view, cost)
-        };
+        let wait = if admitted { Some(Millis::ZERO) } else { shape.retry_after(&seat.view, cost) };
         let names = index == 0
             || if admitted {
                 remaining < decision.remaining
@@ -247,11 +214,7 @@ fn decide(seats: &[Seat<'_>], cost: u64, admitted: bool, blocked: Millis) -> Dec
     if admitted {
         return decision;
     }
-    decision.reason = if decision.retry_after.is_none() {
-        Reason::Never
-    } else {
-        Reason::Limited
-    };
+    decision.reason = if decision.retry_after.is_none() { Reason::Never } else { Reason::Limited };
     if blocked > Millis::ZERO {
         block_decides(&mut decision, seats, blocked);
     }

@@ -38,25 +38,16 @@ impl SlidingWindow {
     pub(super) fn view(&self, state: State, now: Timestamp, clock: Clock) -> View {
         let into_ms = now.as_ms() % self.window;
         let start = Timestamp::from_ms(now.as_ms().saturating_sub(into_ms));
-        let moved = View {
-            elapsed_ms: into_ms,
-            ..View::at(State { at: start, ..state })
-        };
+        let moved = View { elapsed_ms: into_ms, ..View::at(State { at: start, ..state }) };
         if state.level == 0 && state.before == 0 {
             return moved;
         }
         let behind = state.at.since(now).as_ms();
         if behind > self.window.get() && clock.may_rebase() {
-            return View {
-                rebased: true,
-                ..moved
-            };
+            return View { rebased: true, ..moved };
         }
         if behind > 0 {
-            return View {
-                behind_ms: behind,
-                ..View::at(state)
-            };
+            return View { behind_ms: behind, ..View::at(state) };
         }
         let passed = start.since(state.at).as_ms();
         let (before, level) = if passed == 0 {
@@ -66,14 +57,7 @@ impl SlidingWindow {
         } else {
             (0, 0)
         };
-        View {
-            state: State {
-                level,
-                before,
-                at: start,
-            },
-            ..moved
-        }
+        View { state: State { level, before, at: start }, ..moved }
     }
 
     /// Units times window; cannot overflow, because `new` bounded limit times window.
@@ -84,10 +68,7 @@ impl SlidingWindow {
     /// What the two counts weigh now, in units times window.
     const fn weight(&self, view: &View) -> u64 {
         let left_ms = self.window.get().saturating_sub(view.elapsed_ms);
-        view.state
-            .before
-            .saturating_mul(left_ms)
-            .saturating_add(self.scaled(view.state.level))
+        view.state.before.saturating_mul(left_ms).saturating_add(self.scaled(view.state.level))
     }
 
     pub(super) const fn fits(&self, view: &View, cost: u64) -> bool {
@@ -138,9 +119,7 @@ impl SlidingWindow {
 
     pub(super) const fn reset_after_ms(&self, view: &View) -> u64 {
         let window = self.window.get();
-        let left_ms = window
-            .saturating_sub(view.elapsed_ms)
-            .saturating_add(view.behind_ms);
+        let left_ms = window.saturating_sub(view.elapsed_ms).saturating_add(view.behind_ms);
         match (view.state.level, view.state.before) {
             (0, 0) => 0,
             (0, _) => left_ms,
@@ -154,10 +133,6 @@ impl SlidingWindow {
 
     pub(super) fn with_used(&self, used: u64, now: Timestamp) -> State {
         let start = now.as_ms().saturating_sub(now.as_ms() % self.window);
-        State {
-            level: used,
-            before: 0,
-            at: Timestamp::from_ms(start),
-        }
+        State { level: used, before: 0, at: Timestamp::from_ms(start) }
     }
 }

@@ -77,10 +77,7 @@ fn numbers<const N: usize>(text: &str) -> Option<[u64; N]> {
 fn number(text: &str) -> Option<u64> {
     let canonical = text == "0" || !text.starts_with('0');
     let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    (canonical && digits)
-        .then(|| text.parse().ok())
-        .flatten()
-        .filter(|n| *n <= MAX_SAFE)
+    (canonical && digits).then(|| text.parse().ok()).flatten().filter(|n| *n <= MAX_SAFE)
 }
 
 fn limits_text(record: &LimitRecord) -> String {
@@ -115,15 +112,11 @@ fn read_limits(body: &str) -> Option<LimitRecord> {
     let mut record = LimitRecord::default();
     for part in body.split('|').filter(|_| !body.is_empty()) {
         match part.split_once('=') {
-            Some((name, entry)) => record
-                .entries
-                .push(read_entry(LimitName::parse(name)?, entry)?),
+            Some((name, entry)) => record.entries.push(read_entry(LimitName::parse(name)?, entry)?),
             None => {
                 let [until, duration] = numbers(part.strip_prefix('b')?)?;
-                let block = Block {
-                    until: Timestamp::from_ms(until),
-                    duration: Millis::from_ms(duration),
-                };
+                let block =
+                    Block { until: Timestamp::from_ms(until), duration: Millis::from_ms(duration) };
                 let first = record.entries.is_empty() && record.block.replace(block).is_none();
                 if !first {
                     return None;
@@ -142,23 +135,11 @@ fn read_entry(name: LimitName, text: &str) -> Option<Entry> {
             let [rate, window_ms, burst, level, at] = numbers(rest)?;
             let bucket = LeakyBucket::new(rate, window(window_ms), burst)?;
             let reduced = bucket.window_ms() == window_ms;
-            (
-                reduced.then_some(Shape::Bucket(bucket))?,
-                level,
-                0,
-                at,
-                burst.checked_mul(window_ms)?,
-            )
+            (reduced.then_some(Shape::Bucket(bucket))?, level, 0, at, burst.checked_mul(window_ms)?)
         }
         "f" => {
             let [limit, window_ms, level, at] = numbers(rest)?;
-            (
-                Shape::Fixed(FixedWindow::new(limit, window(window_ms))?),
-                level,
-                0,
-                at,
-                limit,
-            )
+            (Shape::Fixed(FixedWindow::new(limit, window(window_ms))?), level, 0, at, limit)
         }
         "s" => {
             let [limit, window_ms, before, level, at] = numbers(rest)?;
@@ -168,38 +149,17 @@ fn read_entry(name: LimitName, text: &str) -> Option<Entry> {
         }
         _ => return None,
     };
-    let state = State {
-        level,
-        before,
-        at: Timestamp::from_ms(at),
-    };
+    let state = State { level, before, at: Timestamp::from_ms(at) };
     (level <= most && before <= most).then_some(Entry { name, shape, state })
 }
 
 fn message_text(message: &Message) -> String {
-    let tag = |tag: &Option<Tag>| {
-        tag.as_ref()
-            .map_or(String::new(), |tag| tag.as_str().into())
-    };
+    let tag = |tag: &Option<Tag>| tag.as_ref().map_or(String::new(), |tag| tag.as_str().into());
     match message {
-        Message::Claimed {
-            token,
-            lease_until,
-            payload,
-        } => {
-            format!(
-                "1c|{}|{}|{}",
-                token.as_str(),
-                lease_until.as_ms(),
-                tag(payload)
-            )
+        Message::Claimed { token, lease_until, payload } => {
+            format!("1c|{}|{}|{}", token.as_str(), lease_until.as_ms(), tag(payload))
         }
-        Message::Done {
-            until,
-            token,
-            payload,
-            result,
-        } => format!(
+        Message::Done { until, token, payload, result } => format!(
             "1d|{}|{}|{}|{}",
             tag(token),
             until.as_ms(),
@@ -216,22 +176,15 @@ fn read_message(head: &str, body: &str) -> Option<Message> {
     let at = Timestamp::from_ms(number(at)?);
     let payload = optional_tag(payload)?;
     match (head, result) {
-        ("1c", None) => Some(Message::Claimed {
-            token: Tag::new(token)?,
-            lease_until: at,
-            payload,
-        }),
+        ("1c", None) => {
+            Some(Message::Claimed { token: Tag::new(token)?, lease_until: at, payload })
+        }
         ("1d", Some(result)) => {
             let printable = result.bytes().all(|b| (0x20..0x7f).contains(&b));
             // Six ASCII characters per UTF-16 unit is the longest that escaping makes of a result.
             let fits = result.len() <= MAX_RESULT_BYTES.saturating_mul(6) && printable;
             let result = fits.then(|| (!result.is_empty()).then(|| result.into()))?;
-            Some(Message::Done {
-                until: at,
-                token: optional_tag(token)?,
-                payload,
-                result,
-            })
+            Some(Message::Done { until: at, token: optional_tag(token)?, payload, result })
         }
         _ => None,
     }
@@ -239,11 +192,7 @@ fn read_message(head: &str, body: &str) -> Option<Message> {
 
 /// A tag, or none where the text is empty; `None` outside for anything else.
 fn optional_tag(text: &str) -> Option<Option<Tag>> {
-    if text.is_empty() {
-        Some(None)
-    } else {
-        Tag::new(text).map(Some)
-    }
+    if text.is_empty() { Some(None) } else { Tag::new(text).map(Some) }
 }
 
 fn burst_text(burst: &Burst) -> String {
@@ -254,12 +203,7 @@ fn burst_text(burst: &Burst) -> String {
     let fired = burst.fired.map_or(0, |bucket| bucket.saturating_add(1));
     push_numbers(
         &mut text,
-        &[
-            burst.window.as_ms(),
-            burst.bucket,
-            fired,
-            burst.quiet_until.as_ms(),
-        ],
+        &[burst.window.as_ms(), burst.bucket, fired, burst.quiet_until.as_ms()],
     );
     let _ = write!(text, "|{}|", burst.nonce.as_ref().map_or("", Tag::as_str));
     push_numbers(&mut text, &burst.counts);
@@ -270,11 +214,7 @@ fn read_burst(trigger: Trigger, body: &str) -> Option<Burst> {
     let mut parts = body.split('|');
     let [window, bucket, fired, quiet_until] = numbers(parts.next()?)?;
     let nonce = optional_tag(parts.next()?)?;
-    let counts: Vec<u64> = parts
-        .next()?
-        .split(',')
-        .map(number)
-        .collect::<Option<_>>()?;
+    let counts: Vec<u64> = parts.next()?.split(',').map(number).collect::<Option<_>>()?;
     let most = if trigger == Trigger::Tumbling { 1 } else { 17 };
     let window = Millis::option(window)?;
     (parts.next().is_none() && counts.len() <= most).then_some(Burst {

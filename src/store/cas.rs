@@ -67,10 +67,7 @@ pub(crate) fn plan<E>(
     now: Timestamp,
     clock: Clock,
 ) -> Result<Plan, Error<E>> {
-    let record = text
-        .map(op::decode)
-        .transpose()
-        .map_err(|_| Error::Corrupt)?;
+    let record = text.map(op::decode).transpose().map_err(|_| Error::Corrupt)?;
     let blank = blank(record.as_ref(), now);
     let (reply, write) = op::step(record, op, now, clock).map_err(|error| match error {
         StepError::WrongKind => Error::Corrupt,
@@ -79,9 +76,8 @@ pub(crate) fn plan<E>(
     let write = match (write, blank) {
         (Write::Keep, _) | (Write::Delete, None) => None,
         (Write::Put(record, ttl), _) => {
-            let text = op::encode(&record).ok_or(Error::Unsupported(
-                "more limits on one key than a record holds",
-            ))?;
+            let text = op::encode(&record)
+                .ok_or(Error::Unsupported("more limits on one key than a record holds"))?;
             Some((text, ttl))
         }
         (Write::Delete, Some(blank)) => {
@@ -96,11 +92,8 @@ pub(crate) fn plan<E>(
 fn blank(record: Option<&Record>, now: Timestamp) -> Option<Record> {
     Some(match record? {
         Record::Limits(_) | Record::Burst(_) => Record::Limits(LimitRecord::default()),
-        Record::Message(_) => Record::Message(Message::Done {
-            until: now,
-            token: None,
-            payload: None,
-            result: None,
-        }),
+        Record::Message(_) => {
+            Record::Message(Message::Done { until: now, token: None, payload: None, result: None })
+        }
     })
 }

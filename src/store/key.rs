@@ -86,11 +86,7 @@ impl Key {
 /// A prefix as it stands in keys; a long one is its hash, which no other prefix can be taken for.
 fn prefix_text(prefix: &[u8]) -> String {
     let text = escape(prefix, true);
-    if text.len() > MAX_KEY_CHARS {
-        format!("%{}", digest::short(prefix))
-    } else {
-        text
-    }
+    if text.len() > MAX_KEY_CHARS { format!("%{}", digest::short(prefix)) } else { text }
 }
 
 /// Percent-encodes what is not plain printable ASCII, the characters with a meaning in Redis Cluster, and
@@ -160,10 +156,7 @@ mod tests {
             ("é", "c"),
             ("e", "\u{301}c"),
         ];
-        let mut keys: Vec<_> = tuples
-            .iter()
-            .map(|(prefix, own)| key(prefix, own))
-            .collect();
+        let mut keys: Vec<_> = tuples.iter().map(|(prefix, own)| key(prefix, own)).collect();
         assert!(
             keys.iter()
                 .all(|key| key.len() <= 420 && key.bytes().all(|b| (0x20..0x7f).contains(&b)))
@@ -175,11 +168,8 @@ mod tests {
 
     #[test]
     fn unpaired_surrogates_are_ordinary_and_distinct() {
-        let of = |units: &[u16]| {
-            Key::from_utf16(None, &[0x61], Kind::Limit, units)
-                .as_str()
-                .to_owned()
-        };
+        let of =
+            |units: &[u16]| Key::from_utf16(None, &[0x61], Kind::Limit, units).as_str().to_owned();
         assert_eq!(of(&[0xd800]), "a:l:%ED%A0%80");
         assert_ne!(of(&[0xd800]), of(&[0xd801]));
         assert_ne!(of(&[0xd800]), of(&[0xfffd]));

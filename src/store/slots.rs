@@ -73,20 +73,12 @@ impl<R: Row> Slots<R> {
 
     pub(crate) fn get(&self, slot: u32) -> Option<&R> {
         let (chunk, row) = place(slot);
-        self.chunks
-            .get(chunk)?
-            .rows
-            .get(row)
-            .filter(|row| row.in_use())
+        self.chunks.get(chunk)?.rows.get(row).filter(|row| row.in_use())
     }
 
     pub(crate) fn get_mut(&mut self, slot: u32) -> Option<&mut R> {
         let (chunk, row) = place(slot);
-        self.chunks
-            .get_mut(chunk)?
-            .rows
-            .get_mut(row)
-            .filter(|row| row.in_use())
+        self.chunks.get_mut(chunk)?.rows.get_mut(row).filter(|row| row.in_use())
     }
 
     /// Puts a row in, over at `over_at`; looks at a few others first, and at all when there is no room.
@@ -168,18 +160,12 @@ impl<R: Row> Slots<R> {
     /// Frees every row that is over in the chunk whose rows end first.
     fn reclaim(&mut self, now: Timestamp, ends: &impl Fn(&R) -> Timestamp) -> Result<(), Full> {
         loop {
-            let nearest = self
-                .chunks
-                .iter()
-                .enumerate()
-                .min_by_key(|(_, chunk)| chunk.horizon);
+            let nearest = self.chunks.iter().enumerate().min_by_key(|(_, chunk)| chunk.horizon);
             let Some((index, chunk)) = nearest else {
                 return Err(Full { until: now });
             };
             if chunk.scanned_at == Some(now) && chunk.horizon > now {
-                return Err(Full {
-                    until: chunk.horizon,
-                });
+                return Err(Full { until: chunk.horizon });
             }
             let first = index.saturating_mul(CHUNK_ROWS);
             let rows = chunk.rows.len();
@@ -201,21 +187,15 @@ impl<R: Row> Slots<R> {
 
     fn grow(&mut self) {
         let first = self.rows;
-        let room = self
-            .most_rows
-            .saturating_sub(first)
-            .min(u32::try_from(CHUNK_ROWS).unwrap_or(NO_SLOT));
+        let room =
+            self.most_rows.saturating_sub(first).min(u32::try_from(CHUNK_ROWS).unwrap_or(NO_SLOT));
         let end = first.saturating_add(room);
         let vacant = |slot: u32| {
             let next = slot.saturating_add(1);
             R::vacant(0, if next < end { next } else { NO_SLOT })
         };
         let rows = (first..end).map(vacant).collect();
-        self.chunks.push(Chunk {
-            rows,
-            horizon: Timestamp::from_ms(u64::MAX),
-            scanned_at: None,
-        });
+        self.chunks.push(Chunk { rows, horizon: Timestamp::from_ms(u64::MAX), scanned_at: None });
         self.rows = end;
         self.first_free = first;
     }

@@ -32,15 +32,8 @@ struct LimitRow {
 
 impl Row for LimitRow {
     fn vacant(generation: u32, next_free: u32) -> Self {
-        let state = State {
-            level: u64::from(next_free),
-            ..State::default()
-        };
-        Self {
-            state,
-            policy: BESIDE,
-            generation,
-        }
+        let state = State { level: u64::from(next_free), ..State::default() };
+        Self { state, policy: BESIDE, generation }
     }
 
     fn generation(&self) -> u32 {
@@ -110,15 +103,8 @@ impl LimitTable {
     }
 
     pub(super) fn register(&mut self, limits: Limits) -> LimiterId {
-        let single = limits
-            .single()
-            .cloned()
-            .map(|limit| self.use_policy(&limit));
-        let registered = Some(Registered {
-            limits,
-            single,
-            shared: LimitRecord::default(),
-        });
+        let single = limits.single().cloned().map(|limit| self.use_policy(&limit));
+        let registered = Some(Registered { limits, single, shared: LimitRecord::default() });
         let vacant = self.limiters.iter().position(Option::is_none);
         let id = vacant.unwrap_or(self.limiters.len());
         match self.limiters.get_mut(id) {
@@ -129,10 +115,7 @@ impl LimitTable {
     }
 
     pub(super) fn unregister(&mut self, limiter: LimiterId) {
-        let registered = self
-            .limiters
-            .get_mut(limiter.0 as usize)
-            .and_then(Option::take);
+        let registered = self.limiters.get_mut(limiter.0 as usize).and_then(Option::take);
         if let Some(policy) = registered.and_then(|registered| registered.single) {
             self.leave_policy(policy);
         }
@@ -144,17 +127,16 @@ impl LimitTable {
         slot: Slot,
         cost: u64,
         now: Timestamp,
-    ) -> Option<bool> {
+    ) -> Option<Reason> {
         if let Some((limit, row)) = self.plain(limiter, slot) {
-            return Some(
-                limit
-                    .shape()
-                    .charge_state(&mut row.state, cost, now, CLOCK)
-                    .1,
-            );
+            let (_, admitted) = limit.shape().charge_state(&mut row.state, cost, now, CLOCK);
+            return Some(match admitted {
+                true => Reason::Ok,
+                false if cost > limit.capacity() => Reason::Never,
+                false => Reason::Limited,
+            });
         }
-        self.consume(limiter, slot, cost, now)
-            .map(|decision| decision.allowed())
+        self.consume(limiter, slot, cost, now).map(|decision| decision.reason)
     }
 
     pub(super) fn consume(
@@ -169,9 +151,7 @@ impl LimitTable {
         }
         self.held(slot)?;
         let limits = self.limits(limiter)?.clone();
-        self.change(slot, now, |record| {
-            record.consume(&limits, cost, now, CLOCK).0
-        })
+        self.change(slot, now, |record| record.consume(&limits, cost, now, CLOCK).0)
     }
 
     /// The row as a plain one of this Limiter: one limit, under the Limiter's own policy.
@@ -238,8 +218,7 @@ impl LimitTable {
         now: Timestamp,
     ) -> Decision {
         let record = slot.and_then(|slot| self.record(slot)).unwrap_or_default();
-        self.limits(limiter)
-            .map_or(NOTHING, |limits| record.peek(limits, cost, now, CLOCK))
+        self.limits(limiter).map_or(NOTHING, |limits| record.peek(limits, cost, now, CLOCK))
     }
 
     pub(super) fn refund(&mut self, limiter: LimiterId, slot: Slot, cost: u64, now: Timestamp) {
@@ -286,16 +265,11 @@ impl LimitTable {
     }
 
     fn limits(&self, limiter: LimiterId) -> Option<&Limits> {
-        self.limiters
-            .get(limiter.0 as usize)?
-            .as_ref()
-            .map(|registered| &registered.limits)
+        self.limiters.get(limiter.0 as usize)?.as_ref().map(|registered| &registered.limits)
     }
 
     fn held(&self, slot: Slot) -> Option<&LimitRow> {
-        self.rows
-            .get(slot.index)
-            .filter(|row| slot.holds(row.generation))
+        self.rows.get(slot.index).filter(|row| slot.holds(row.generation))
     }
 
     fn record(&self, slot: Slot) -> Option<LimitRecord> {
@@ -304,15 +278,8 @@ impl LimitTable {
             return self.beside.get(narrow(row.state.level) as usize)?.clone();
         }
         let limit = &self.policies.get(row.policy as usize)?.limit;
-        let entry = Entry {
-            name: limit.name().clone(),
-            shape: *limit.shape(),
-            state: row.state,
-        };
-        Some(LimitRecord {
-            block: None,
-            entries: vec![entry],
-        })
+        let entry = Entry { name: limit.name().clone(), shape: *limit.shape(), state: row.state };
+        Some(LimitRecord { block: None, entries: vec![entry] })
     }
 
     /// Runs a change on the record of a row, and puts it back in its smallest form; a whole one goes.
@@ -335,14 +302,7 @@ impl LimitTable {
         let over_at = record.whole_at().max(now);
         let (state, policy) = self.place(record);
         let row = self.rows.get_mut(slot.index)?;
-        let old = core::mem::replace(
-            row,
-            LimitRow {
-                state,
-                policy,
-                generation: slot.generation,
-            },
-        );
+        let old = core::mem::replace(row, LimitRow { state, policy, generation: slot.generation });
         self.let_go(&old);
         self.rows.hasten(slot.index, over_at);
         Some(answer)
@@ -361,22 +321,14 @@ impl LimitTable {
                 .get(policy as usize)
                 .map_or(now, |policy| policy.limit.shape().whole_at(row.state)),
         };
-        let row = LimitRow {
-            state,
-            policy,
-            generation: 0,
-        };
+        let row = LimitRow { state, policy, generation: 0 };
         match self.rows.insert(row, over_at, now, ends) {
             Ok(index) => {
                 let generation = self.rows.get(index).map_or(0, Row::generation);
                 Ok(Slot { index, generation })
             }
             Err(full) => {
-                self.let_go(&LimitRow {
-                    state,
-                    policy,
-                    generation: 0,
-                });
+                self.let_go(&LimitRow { state, policy, generation: 0 });
                 Err(full)
             }
         }
@@ -398,13 +350,7 @@ impl LimitTable {
         if let Some(place) = self.beside.get_mut(at as usize) {
             *place = Some(record);
         }
-        (
-            State {
-                level: u64::from(at),
-                ..State::default()
-            },
-            BESIDE,
-        )
+        (State { level: u64::from(at), ..State::default() }, BESIDE)
     }
 
     /// Gives back what a row held outside itself.
@@ -420,10 +366,7 @@ impl LimitTable {
     }
 
     fn use_policy(&mut self, limit: &Limit) -> u32 {
-        let known = self
-            .policies
-            .iter()
-            .position(|policy| policy.limit == *limit);
+        let known = self.policies.iter().position(|policy| policy.limit == *limit);
         let unused = || self.policies.iter().position(|policy| policy.users == 0);
         let at = known.or_else(unused).unwrap_or(self.policies.len());
         match self.policies.get_mut(at) {
@@ -433,10 +376,7 @@ impl LimitTable {
                     policy.limit = limit.clone();
                 }
             }
-            None => self.policies.push(Policy {
-                limit: limit.clone(),
-                users: 1,
-            }),
+            None => self.policies.push(Policy { limit: limit.clone(), users: 1 }),
         }
         u32::try_from(at).unwrap_or(BESIDE.saturating_sub(1))
     }

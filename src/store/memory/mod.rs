@@ -18,7 +18,7 @@ use super::{Answer, Call, Full, Key, Store};
 use crate::burst::{self, Burst, BurstPolicy, Observation};
 use crate::dedup::{self, Message, MessageOp, MessageReply, Tag};
 use crate::error::Error;
-use crate::limit::{Decision, Limits};
+use crate::limit::{Decision, Limits, Reason};
 use crate::op::{Op, Reply};
 use crate::time::{Clock, Millis, Timestamp};
 
@@ -66,10 +66,7 @@ impl MemoryTable {
     /// Keys in use.
     #[must_use]
     pub fn len(&self) -> u32 {
-        self.limits
-            .len()
-            .saturating_add(self.messages.len())
-            .saturating_add(self.bursts.len())
+        self.limits.len().saturating_add(self.messages.len()).saturating_add(self.bursts.len())
     }
 
     /// Whether no key is in use.
@@ -88,14 +85,14 @@ impl MemoryTable {
         self.limits.unregister(limiter);
     }
 
-    /// Consumes on a row, without telling more than whether it was admitted; `None` when the slot is stale.
+    /// Consumes on a row, and tells the reason alone; `None` when the slot is stale.
     pub fn try_consume(
         &mut self,
         limiter: LimiterId,
         slot: Slot,
         cost: u64,
         now: Timestamp,
-    ) -> Option<bool> {
+    ) -> Option<Reason> {
         self.limits.try_consume(limiter, slot, cost, now)
     }
 
@@ -187,9 +184,7 @@ impl MemoryTable {
             }
         }
         let over_at = record.as_ref().map_or(now, Message::over_at);
-        let placed = self
-            .messages
-            .put(slot, record, over_at, now, Message::over_at)?;
+        let placed = self.messages.put(slot, record, over_at, now, Message::over_at)?;
         Ok((reply, placed))
     }
 
@@ -208,9 +203,7 @@ impl MemoryTable {
         let mut record = slot.and_then(|slot| self.bursts.get(slot)).cloned();
         let observation = burst::observe(&mut record, policy, weight, nonce, now, Clock::Store);
         let over_at = record.as_ref().map_or(now, Burst::over_at);
-        let placed = self
-            .bursts
-            .put(slot, record, over_at, now, Burst::over_at)?;
+        let placed = self.bursts.put(slot, record, over_at, now, Burst::over_at)?;
         Ok((observation, placed))
     }
 
@@ -289,10 +282,7 @@ impl<C: Fn() -> Timestamp> MemoryStore<C> {
             bursts: Index::default(),
             limiters: Vec::new(),
         };
-        Self {
-            inner: Mutex::new(inner),
-            now,
-        }
+        Self { inner: Mutex::new(inner), now }
     }
 
     /// Runs one call, now.
@@ -317,12 +307,7 @@ impl Indexed {
             }
             Op::Peek { limits, cost } => {
                 let limiter = self.limiter(limits);
-                Ok(Reply::Decision(self.table.peek(
-                    limiter,
-                    self.limits.get(key),
-                    *cost,
-                    now,
-                )))
+                Ok(Reply::Decision(self.table.peek(limiter, self.limits.get(key), *cost, now)))
             }
             Op::Message(op) => {
                 let slot = self.messages.get(key);
@@ -333,11 +318,7 @@ impl Indexed {
                 }
                 Ok(Reply::Message(reply))
             }
-            Op::Observe {
-                policy,
-                weight,
-                nonce,
-            } => {
+            Op::Observe { policy, weight, nonce } => {
                 let slot = self.bursts.get(key);
                 let answer = self.table.observe(slot, policy, *weight, *nonce, now);
                 let (observation, placed) = answer.map_err(|_| Error::Full)?;
@@ -356,10 +337,7 @@ impl Indexed {
         let slot = self.limits.get(call.key);
         match (&call.op, slot) {
             (Op::Block { duration }, _) => {
-                let slot = self
-                    .table
-                    .block(slot, *duration, now)
-                    .map_err(|_| Error::Full)?;
+                let slot = self.table.block(slot, *duration, now).map_err(|_| Error::Full)?;
                 self.forget_freed();
                 self.limits.set(call.key, slot);
             }
@@ -374,9 +352,7 @@ impl Indexed {
             (Op::Unblock, Some(slot)) => self.table.unblock(slot),
             (Op::Refund { .. } | Op::Reset { .. } | Op::Unblock, None) => {}
             _ => {
-                return Err(Error::Unsupported(
-                    "this operation is not one of the memory store's",
-                ));
+                return Err(Error::Unsupported("this operation is not one of the memory store's"));
             }
         }
         Ok(Reply::Done)

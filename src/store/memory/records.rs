@@ -12,11 +12,7 @@ struct RecordRow<T> {
 
 impl<T> Row for RecordRow<T> {
     fn vacant(generation: u32, next_free: u32) -> Self {
-        Self {
-            record: None,
-            generation,
-            next_free,
-        }
+        Self { record: None, generation, next_free }
     }
 
     fn generation(&self) -> u32 {
@@ -38,9 +34,7 @@ pub(super) struct Records<T> {
 
 impl<T> Records<T> {
     pub(super) fn new(most_rows: u32) -> Self {
-        Self {
-            rows: Slots::new(most_rows),
-        }
+        Self { rows: Slots::new(most_rows) }
     }
 
     pub(super) fn len(&self) -> u32 {
@@ -48,11 +42,7 @@ impl<T> Records<T> {
     }
 
     pub(super) fn get(&self, slot: Slot) -> Option<&T> {
-        self.rows
-            .get(slot.index)
-            .filter(|row| slot.holds(row.generation))?
-            .record
-            .as_ref()
+        self.rows.get(slot.index).filter(|row| slot.holds(row.generation))?.record.as_ref()
     }
 
     /// Replaces what the slot holds; answers where it is now, if it is anywhere.
@@ -79,11 +69,7 @@ impl<T> Records<T> {
             }
             (None, None) => Ok(None),
             (None, Some(record)) => {
-                let row = RecordRow {
-                    record: Some(record),
-                    generation: 0,
-                    next_free: 0,
-                };
+                let row = RecordRow { record: Some(record), generation: 0, next_free: 0 };
                 let ends = |row: &RecordRow<T>| row.record.as_ref().map_or(now, &ends);
                 let index = self.rows.insert(row, over_at, now, ends)?;
                 let generation = self.rows.get(index).map_or(0, Row::generation);
