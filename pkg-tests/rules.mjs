@@ -55,14 +55,18 @@ const dependencyRules = [
 /** What is in a dependency tree and must not be, one line each. */
 export function brokenDependencyRules() {
   return dependencyRules.flatMap(({ features, without }) => {
-    const tree = capture("cargo", [
-      ...["tree", "--edges", "normal", "--target", "all", "--prefix", "none", "--format", "{p}"],
-      ...["--features", features],
-    ]);
-    if (tree === undefined) return ["cargo tree failed"];
-    const names = new Set(tree.split("\n").map((line) => line.split(" ")[0]));
+    const tree = (...target) =>
+      capture("cargo", [
+        ...["tree", "--edges", "normal", "--prefix", "none", "--format", "{p}"],
+        ...["--features", features, ...target],
+      ]);
+    const trees = [tree(), tree("--target", "wasm32-unknown-unknown")];
+    if (trees.includes(undefined)) return ["cargo tree failed"];
+    const names = new Set(trees.flatMap((lines) => lines.split("\n")).map(nameOf));
     return without
       .filter((name) => names.has(name))
       .map((name) => `${name} is a dependency with the features "${features}"`);
   });
 }
+
+const nameOf = (line) => line.split(" ")[0];
