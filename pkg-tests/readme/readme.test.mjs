@@ -1,0 +1,84 @@
+// Runs every JavaScript snippet of the README, and compares what it prints with its "// prints:" lines.
+
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { test } from "node:test";
+import { io } from "socket.io-client";
+
+const readme = readFileSync(join(import.meta.dirname, "../../README.md"), "utf8");
+/** Beside the packed tarball, so that snippets import what users install. */
+const folder = join(import.meta.dirname, "../node_modules/.snippets");
+
+const snippets = [...readme.matchAll(/(?:<!-- test: (\w+) -->\n)?```js\n(.*?)```/gs)].map(
+  ([, name, code], at) => ({ name: name ?? `snippet ${at + 1}`, code }),
+);
+
+function start({ name, code }, replaced = code) {
+  mkdirSync(folder, { recursive: true });
+  const file = join(folder, `${name.replace(" ", "-")}.mjs`);
+  writeFileSync(file, replaced);
+  const child = spawn(process.execPath, [file], { stdio: ["ignore", "pipe", "pipe"] });
+  const output = { out: "", error: "" };
+  child.stdout.on("data", (text) => {
+    output.out += text;
+  });
+  child.stderr.on("data", (text) => {
+    output.error += text;
+  });
+  return { child, output };
+}
+
+test("the README has a snippet for each kind of user", () => {
+  assert.ok(snippets.length >= 5);
+});
+
+for (const snippet of snippets.filter(({ name }) => name.startsWith("snippet"))) {
+  test(snippet.name, async () => {
+    const expected = [...snippet.code.matchAll(/^\/\/ prints: (.*)$/gm)].map(([, line]) => line);
+    assert.ok(expected.length > 0, "a snippet shows what it prints");
+    const { child, output } = start(snippet);
+    const [code] = await once(child, "close");
+    assert.equal(code, 0, output.error);
+    assert.deepEqual(output.out.trimEnd().split("\n"), expected);
+  });
+}
+
+test("the gateway's snippet limits and deduplicates real clients", async () => {
+  const snippet = snippets.find(({ name }) => name === "gateway");
+  const port = await freePort();
+  const { child, output } = start(snippet, snippet.code.replace("3000", String(port)));
+  const client = io(`http://127.0.0.1:${port}`, { transports: ["websocket"] });
+  try {
+    await once(client, "connect");
+    const chat = (text) => client.timeout(5_000).emitWithAck("chat", text);
+    const answers = [];
+    for (let sent = 0; sent < 6; sent += 1) answers.push(await chat("hello"));
+    assert.deepEqual(
+      answers.map(({ ok }) => ok),
+      [true, true, true, true, true, false],
+    );
+    assert.equal(answers[5].error.code, "RATE_LIMITED");
+
+    const order = (item) => client.timeout(5_000).emitWithAck("order", { mid: "m-1", item });
+    assert.deepEqual(await order("tea"), { ok: true, item: "tea" });
+    assert.deepEqual(await order("coffee"), { ok: true, item: "tea" }, "the first acknowledgement");
+  } finally {
+    client.close();
+    child.kill();
+    await once(child, "close");
+  }
+  assert.equal(output.error, "");
+});
+
+async function freePort() {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address();
+  server.close();
+  await once(server, "close");
+  return port;
+}
