@@ -11,7 +11,6 @@ import {
   rmSync,
   writeFileSync,
 } from "node:fs";
-import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import {
   attempt,
@@ -49,11 +48,7 @@ export async function setupTests() {
 
 async function npmPackages() {
   const stamp = join(root, "node_modules/.tidegate-setup");
-  const wanted = fingerprint([
-    join(root, "package-lock.json"),
-    join(root, "package.json"),
-    join(root, "js/package.json"),
-  ]);
+  const wanted = fingerprint([join(root, "package-lock.json")]);
   if (readIfThere(stamp) === wanted) return;
   await step("npm packages, exactly those of the lock file", "20 s", async () => {
     await npm(["ci"]);
@@ -216,14 +211,16 @@ export const wasmBindgenCommand = () => join(wasmBindgenHome(), "bin/wasm-bindge
 async function wasmBindgen() {
   if (capture(wasmBindgenCommand(), ["--version"])) return;
   const version = wasmBindgenVersion();
+  mkdirSync(cache, { recursive: true });
   await step(`wasm-bindgen ${version}, kept in ${cache}`, "2 min", () =>
     run(
       "cargo",
       ["install", "wasm-bindgen-cli", "--version", version, "--root", wasmBindgenHome()],
       {
-        // Outside the tree: what stands in its target directory and settings is for the crate.
-        cwd: homedir(),
-        env: { CARGO_TARGET_DIR: undefined },
+        // Outside the tree, whose settings are for its own crate. It runs for a moment only, so that
+        // optimising it would take far longer than it ever saves.
+        cwd: cache,
+        env: { CARGO_TARGET_DIR: undefined, CARGO_PROFILE_RELEASE_OPT_LEVEL: "0" },
       },
     ),
   );
