@@ -188,6 +188,8 @@ function attemptFrom(options: unknown): { weight: number; nonce: string | undefi
   }
   const { weight = 1, nonce } = options;
   checkCost(weight, "weight");
-  if (nonce !== undefined) checkKey(nonce, "nonce");
-  return { weight, nonce };
+  if (nonce === undefined) return { weight, nonce };
+  checkKey(nonce, "nonce");
+  // Hashed here: on its way into the core a text would lose its unpaired surrogates.
+  return { weight, nonce: digest(textBytes(nonce)) };
 }
