@@ -1,0 +1,182 @@
+import { Delivery } from "./delivery.js";
+import { Denials } from "./denials.js";
+import { Judge } from "./judge.js";
+import { Packet } from "./packet.js";
+import { type Refusal, refusal } from "./refusal.js";
+import { type Done, report, type Socket } from "./server.js";
+import type { Settings } from "./settings.js";
+import type { Verdict } from "./verdict.js";
+
+/** A handler of the user that answers what is to be acknowledged, or a promise of it. */
+export type Handler = (...args: any[]) => unknown;
+
+type Waiting = Extract<Verdict, { act: "wait" }>;
+
+/**
+ * One socket: its packets are decided on one after the other, and reach the handlers in the order sent.
+ *
+ * It stands in front of `run`, which takes every packet through the socket's middlewares, and not among those: so
+ * nothing of the user's runs for a packet that is refused, and it is known what became of a packet that was not.
+ */
+export class Connection {
+  readonly #socket: Socket;
+  readonly #settings: Settings;
+  readonly #run: Socket["run"];
+  #judge: Judge | undefined;
+  #denials: Denials | undefined;
+  /** Packets behind the one that is being decided on; undefined while there is none. */
+  #queue: Packet[] | undefined;
+  /** Duplicates that wait for the first to be handled. */
+  #waiting = 0;
+  /** What is being dispatched in this very tick. */
+  #current: Delivery | undefined;
+
+  constructor(socket: Socket, settings: Settings) {
+    this.#socket = socket;
+    this.#settings = settings;
+    this.#run = socket.run;
+    socket.run = (event, dispatch) => this.#receive(event, dispatch);
+  }
+
+  /** Calls a handler, waits for it, and tells what came of it. */
+  async attend(event: string, handler: Handler, args: unknown[]): Promise<void> {
+    const packet = new Packet(this.#socket, [event, ...args], () => {}, this.#settings.acks);
+    const delivery = this.#current;
+    delivery?.takeOn();
+    const receipt = delivery ?? packet;
+    try {
+      const value = await handler.apply(this.#socket, packet.args);
+      receipt.acknowledge(value === undefined ? [] : [value]);
+    } catch (error) {
+      receipt.fail();
+      report(this.#socket, error);
+    }
+  }
+
+  /** The socket is gone for good. */
+  forget(): void {
+    void this.#judge?.forget();
+  }
+
+  #receive(event: unknown[], dispatch: Done): void {
+    // Socket.IO is going to drop it, so nothing is charged.
+    if (!this.#socket.connected) return;
+    const packet = new Packet(this.#socket, event, dispatch, this.#settings.acks);
+    this.#judge ??= new Judge(this.#socket, this.#settings);
+    if (this.#settings.dryRun) {
+      void this.#judge.rehearse(packet);
+      this.#pass(packet);
+    } else if (this.#queue === undefined) {
+      this.#decide(packet, this.#judge);
+    } else if (this.#isFull(this.#queue.length + 1)) {
+      this.#refuse(packet, refusal("OVERLOADED", this.#settings.retryAfterMs));
+    } else {
+      this.#queue.push(packet);
+    }
+  }
+
+  /** Nobody waits for a synchronous store: behind it is only what arrived in the same moment. */
+  #isFull(waiting: number): boolean {
+    return !this.#settings.synchronous && waiting >= this.#settings.queueLimit;
+  }
+
+  /** In the same tick where the store can; else behind it, with all that comes meanwhile. */
+  #decide(packet: Packet, judge: Judge): void {
+    const verdict = judge.judge(packet);
+    if (verdict instanceof Promise) void this.#drain(packet, verdict, judge);
+    else this.#carryOut(packet, verdict);
+  }
+
+  async #drain(first: Packet, verdict: Promise<Verdict>, judge: Judge): Promise<void> {
+    const queue: Packet[] = [];
+    this.#queue = queue;
+    this.#carryOutLater(first, await verdict);
+    for (let packet = queue.shift(); packet !== undefined; packet = queue.shift()) {
+      if (this.#socket.connected) this.#carryOutLater(packet, await judge.judge(packet));
+    }
+    this.#queue = undefined;
+  }
+
+  /** What a middleware of the user throws is thrown as Socket.IO would have it, and leaves the queue alone. */
+  #carryOutLater(packet: Packet, verdict: Verdict): void {
+    try {
+      this.#carryOut(packet, verdict);
+    } catch (error) {
+      process.nextTick(() => {
+        throw error;
+      });
+    }
+  }
+
+  #carryOut(packet: Packet, verdict: Verdict): void {
+    if (!this.#socket.connected) release(verdict);
+    else if (verdict.act === "deliver") this.#deliver(packet, new Delivery(packet, verdict));
+    else if (verdict.act === "pass") this.#pass(packet);
+    else if (verdict.act === "wait") void this.#wait(packet, verdict);
+    else if (verdict.act === "refuse") this.#refuse(packet, verdict.refusal);
+    else packet.end(verdict);
+  }
+
+  #pass(packet: Packet): void {
+    this.#run.call(this.#socket, packet.event, packet.dispatch);
+  }
+
+  #deliver(packet: Packet, delivery: Delivery): void {
+    delivery.open();
+    packet.handOver((...args) => delivery.acknowledge(args));
+    try {
+      this.#run.call(this.#socket, packet.event, (error) => {
+        if (error) {
+          delivery.fail();
+          packet.dispatch(error);
+        } else this.#dispatch(packet, delivery);
+      });
+    } catch (error) {
+      delivery.fail();
+      throw error;
+    }
+  }
+
+  /**
+   * Socket.IO calls the handlers in a tick of its own, and only if the socket is still there. The tick before finds out
+   * whether it is, and tells the handlers which message theirs is; the tick after knows that they were called.
+   */
+  #dispatch(packet: Packet, delivery: Delivery): void {
+    process.nextTick(() => {
+      if (this.#socket.connected) this.#current = delivery;
+      else delivery.drop();
+    });
+    packet.dispatch();
+    process.nextTick(() => {
+      if (this.#current !== delivery) return;
+      this.#current = undefined;
+      delivery.dispatched();
+    });
+  }
+
+  /** Outside the queue: what was sent behind a duplicate does not wait for the handler of the first. */
+  async #wait(packet: Packet, { key, messages, retryAfterMs }: Waiting): Promise<void> {
+    if (packet.ack === undefined) return;
+    if (this.#waiting >= this.#settings.queueLimit) {
+      this.#refuse(packet, refusal("OVERLOADED", this.#settings.retryAfterMs));
+      return;
+    }
+    this.#waiting += 1;
+    const verdict = await messages.settled(key, retryAfterMs, () => this.#socket.connected);
+    this.#waiting -= 1;
+    if (verdict !== undefined) this.#carryOutLater(packet, verdict);
+  }
+
+  #refuse(packet: Packet, refused: Refusal): void {
+    packet.refuse(refused);
+    const { denialLimit } = this.#settings;
+    if (refused.code !== "RATE_LIMITED" || denialLimit === undefined) return;
+    this.#denials ??= new Denials(denialLimit);
+    if (this.#denials.add(performance.now())) this.#socket.disconnect(true);
+  }
+}
+
+/** Nobody is there to be told; a claim is given back, for the message to be handled when it is sent again. */
+function release(verdict: Verdict): void {
+  if (verdict.act === "deliver") verdict.claim.release().catch(() => false);
+}

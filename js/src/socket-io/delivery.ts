@@ -1,0 +1,99 @@
+import type { FreshClaim } from "../deduplicator.js";
+import { kept } from "./acknowledgement.js";
+import type { Messages } from "./messages.js";
+import type { Packet } from "./packet.js";
+import { refusal } from "./refusal.js";
+import type { Claimed, Ending } from "./verdict.js";
+
+/** The longest that a timer waits; whoever waits longer asks again. */
+const LONGEST_WAIT_MS = 60_000;
+
+/** A message that was claimed and is on its way through its handler: to be committed, or released. */
+export class Delivery {
+  readonly key: string;
+  readonly since = performance.now();
+  readonly #packet: Packet;
+  readonly #claim: FreshClaim;
+  readonly #messages: Messages;
+  readonly #waiting = new Set<(ending: Ending | undefined) => void>();
+  #ended = false;
+  #awaited = false;
+
+  constructor(packet: Packet, { key, claim, messages }: Claimed) {
+    this.#packet = packet;
+    this.key = key;
+    this.#claim = claim;
+    this.#messages = messages;
+  }
+
+  /** Whether a handler is known to be at work on it. */
+  get isAwaited(): boolean {
+    return this.#awaited;
+  }
+
+  open(): void {
+    this.#messages.open(this);
+  }
+
+  /** A handler took it that tells when it is through. */
+  takeOn(): void {
+    this.#awaited = true;
+  }
+
+  renew(): void {
+    // A lease that cannot be renewed runs out; what is at work then may be run once more, as without renewal.
+    this.#claim.renew().catch(() => false);
+  }
+
+  /** The handlers were called. Without an acknowledgement or a promise to wait for, that is all there will be. */
+  dispatched(): void {
+    if (this.#awaited || this.#packet.ack !== undefined || this.#ended) return;
+    this.#end(this.#claim.commit(), { act: "replay", args: undefined });
+  }
+
+  /** The handler is through. Throws, and stays open, when Socket.IO could not send these arguments. */
+  acknowledge(args: unknown[]): void {
+    if (this.#ended) return;
+    this.#end(this.#claim.commit(kept(args)), { act: "replay", args });
+  }
+
+  /** Nothing came of it: it has not been seen, and may be sent again. */
+  fail(): void {
+    if (this.#ended) return;
+    this.#end(this.#claim.release(), { act: "refuse", refusal: refusal("HANDLER_FAILED") });
+  }
+
+  /** Its socket left before any handler saw it: whoever waits for it may have it. */
+  drop(): void {
+    if (!this.#ended) this.#end(this.#claim.release(), undefined);
+  }
+
+  /** How it ended; undefined when it was dropped, or nothing was heard for that long. */
+  ending(ms: number): Promise<Ending | undefined> {
+    return new Promise((resolve) => {
+      const told = (ending: Ending | undefined): void => {
+        clearTimeout(timer);
+        this.#waiting.delete(told);
+        resolve(ending);
+      };
+      const timer = setTimeout(told, Math.min(ms, LONGEST_WAIT_MS), undefined);
+      timer.unref();
+      this.#waiting.add(told);
+    });
+  }
+
+  /** Tells everyone once the store knows. One that fails to know changes nothing for the client of now. */
+  #end(stored: Promise<boolean>, ending: Ending | undefined): void {
+    this.#ended = true;
+    const known = stored.catch(() => false);
+    // A synchronous store knows already: what the handler sends next does not overtake its acknowledgement.
+    if (this.#messages.synchronous) this.#tell(ending);
+    else known.then(() => this.#tell(ending));
+  }
+
+  #tell(ending: Ending | undefined): void {
+    this.#messages.close(this);
+    if (ending !== undefined) this.#packet.end(ending);
+    for (const told of this.#waiting) told(ending);
+  }
+}

@@ -1,0 +1,161 @@
+import type { Claim, Deduplicator, FreshClaim } from "../deduplicator.js";
+import { restored } from "./acknowledgement.js";
+import type { Delivery } from "./delivery.js";
+import { refusal } from "./refusal.js";
+import { PASS, type Verdict } from "./verdict.js";
+
+/** How soon a duplicate looks again for what another process does with the first: soon at first, less often later. */
+const FIRST_PAUSE_MS = 5;
+const LONGEST_PAUSE_MS = 250;
+const RENEWALS_PER_LEASE = 3;
+/** Within what a timer can be set to, whatever the lease. */
+const LONGEST_RENEWAL_MS = 60_000;
+
+/** What is found under the key of a message. A mismatch needs a payload, which the gateway never gives. */
+type Found = FreshClaim | Extract<Claim, { status: "in-progress" | "duplicate" }>;
+
+export interface MessagesOptions {
+  readonly deduplicator: Deduplicator;
+  /** Decides while the store does not; there is one where onStoreError is "local". */
+  readonly local: Deduplicator | undefined;
+  readonly onStoreError: "allow" | "deny" | "local";
+  readonly synchronous: boolean;
+  readonly leaseMs: number;
+  /** After which it makes sense to ask a failed store again. */
+  readonly retryAfterMs: number;
+  readonly id: (args: unknown[]) => unknown;
+}
+
+/** The messages of one event: which ids were handled before, and which are being handled now. */
+export class Messages {
+  readonly #options: MessagesOptions;
+  /** What is being handled in this process. */
+  readonly #open = new Map<string, Delivery>();
+  #tending: NodeJS.Timeout | undefined;
+
+  constructor(options: MessagesOptions) {
+    this.#options = options;
+  }
+
+  /** Whether the store has done what it was asked by the time the call returns. */
+  get synchronous(): boolean {
+    return this.#options.synchronous;
+  }
+
+  /** The id of a message, as its rule finds it. */
+  idOf(args: unknown[]): unknown {
+    return this.#options.id(args);
+  }
+
+  /** Takes a message to be handled, or tells what has become of it. */
+  async claim(key: string): Promise<Verdict> {
+    try {
+      return this.#verdict(key, (await this.#options.deduplicator.claim(key)) as Found);
+    } catch {
+      return this.#withoutStore(key);
+    }
+  }
+
+  /** What came of a message that was handled before; undefined for any other. Claims nothing. */
+  async outcome(key: string): Promise<Verdict | undefined> {
+    const found = await this.#options.deduplicator.look(key).catch(() => undefined);
+    if (found?.status !== "duplicate") return undefined;
+    return { act: "replay", args: restored(found.result) };
+  }
+
+  /** Waits for what comes of a message that is being handled, here or elsewhere; undefined when nobody wants to know any more. */
+  async settled(
+    key: string,
+    retryAfterMs: number,
+    isWanted: () => boolean,
+  ): Promise<Verdict | undefined> {
+    let waitMs = retryAfterMs;
+    for (
+      let pauseMs = FIRST_PAUSE_MS;
+      isWanted();
+      pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)
+    ) {
+      const delivery = this.#open.get(key);
+      const ending = await (delivery?.ending(waitMs) ?? pause(Math.min(pauseMs, waitMs)));
+      if (ending !== undefined) return ending;
+      const verdict = await this.#again(key);
+      if (verdict.act !== "wait") return verdict;
+      waitMs = verdict.retryAfterMs;
+    }
+    return undefined;
+  }
+
+  /** Reports whether the message was seen before, and does nothing about it. */
+  async rehearse(key: string): Promise<void> {
+    await this.#options.deduplicator.first(key).catch(() => false);
+  }
+
+  /** A message of ours is on its way to its handler. */
+  open(delivery: Delivery): void {
+    this.#open.set(delivery.key, delivery);
+    if (this.#tending !== undefined) return;
+    const { leaseMs } = this.#options;
+    const everyMs = Math.min(leaseMs / RENEWALS_PER_LEASE, LONGEST_RENEWAL_MS);
+    this.#tending = setInterval(() => this.#tend(), everyMs);
+    this.#tending.unref();
+  }
+
+  close(delivery: Delivery): void {
+    if (this.#open.get(delivery.key) === delivery) this.#open.delete(delivery.key);
+  }
+
+  /** Refuses what comes, and waits for the handlers that are at work: for a lease, after which others may run them. */
+  async drain(): Promise<void> {
+    const { deduplicator, local, leaseMs } = this.#options;
+    await Promise.all([deduplicator.close(), local?.close()]);
+    const running = [...this.#open.values()].filter((delivery) => delivery.isAwaited);
+    await Promise.all(running.map((delivery) => delivery.ending(leaseMs)));
+  }
+
+  /** Renews what is known to be at work. A handler that may never acknowledge has one lease to do it in. */
+  #tend(): void {
+    for (const delivery of this.#open.values()) {
+      if (delivery.isAwaited) delivery.renew();
+      else if (performance.now() - delivery.since > this.#options.leaseMs) this.close(delivery);
+    }
+    if (this.#open.size > 0) return;
+    clearInterval(this.#tending);
+    this.#tending = undefined;
+  }
+
+  /** Looks before it claims: a claim that finds the message taken counts as one more duplicate. */
+  async #again(key: string): Promise<Verdict> {
+    try {
+      const found = await this.#options.deduplicator.look(key);
+      return found.status === "absent" ? await this.claim(key) : this.#verdict(key, found);
+    } catch {
+      return this.#withoutStore(key);
+    }
+  }
+
+  #verdict(key: string, found: Found): Verdict {
+    switch (found.status) {
+      case "fresh":
+        return { act: "deliver", claim: found, key, messages: this };
+      case "duplicate":
+        return { act: "replay", args: restored(found.result) };
+      case "in-progress":
+        return { act: "wait", key, messages: this, retryAfterMs: found.retryAfterMs };
+    }
+  }
+
+  async #withoutStore(key: string): Promise<Verdict> {
+    const { local, onStoreError, retryAfterMs } = this.#options;
+    if (onStoreError === "allow") return PASS;
+    const found = await local?.claim(key).catch(() => undefined);
+    if (found !== undefined) return this.#verdict(key, found as Found);
+    return { act: "refuse", refusal: refusal("STORE_UNAVAILABLE", retryAfterMs) };
+  }
+}
+
+function pause(ms: number): Promise<undefined> {
+  return new Promise((resolve) => {
+    const timer: NodeJS.Timeout = setTimeout(resolve, ms, undefined);
+    timer.unref();
+  });
+}

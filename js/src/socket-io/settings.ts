@@ -1,0 +1,206 @@
+import { Deduplicator } from "../deduplicator.js";
+import { TidegateError } from "../errors.js";
+import { Limiter, type LimiterOptions } from "../limiter.js";
+import { MemoryStore } from "../memory-store.js";
+import {
+  bad,
+  checkOptions,
+  countOf,
+  durationMs,
+  flag,
+  isPlainObject,
+  oneOf,
+  prefixOf,
+  timeoutMs,
+} from "../options.js";
+import { driverOf, type Store } from "../store.js";
+import { ClientAddresses } from "./client-address.js";
+import type { EventRule, GatewayOptions } from "./gateway-options.js";
+import { Handshakes } from "./handshakes.js";
+import { Identities } from "./identity.js";
+import { payloadId } from "./message-id.js";
+import { Messages } from "./messages.js";
+import type { Acks } from "./refusal.js";
+import { OTHERS, type Rule, Rules } from "./rule.js";
+
+const KNOWN = [
+  ...["store", "prefix", "identify", "connect", "events", "onStoreError", "timeout"],
+  ...["trustProxy", "queueLimit", "acks", "dryRun", "disconnectAfter"],
+];
+const DEFAULT_TIMEOUT_MS = 500;
+const DEFAULT_QUEUE_LIMIT = 1000;
+const DEFAULT_TTL = "1h";
+const DEFAULT_LEASE_MS = 30_000;
+
+/** So many denials within so long, and a socket is disconnected. */
+export interface DenialLimit {
+  readonly denials: number;
+  readonly windowMs: number;
+}
+
+/** The options of a gateway, checked, and what is made of them. */
+export class Settings {
+  readonly store: Store;
+  readonly rules: Rules;
+  readonly identities: Identities;
+  readonly handshakes: Handshakes | undefined;
+  readonly onStoreError: "allow" | "deny" | "local";
+  readonly queueLimit: number;
+  readonly acks: Acks;
+  readonly dryRun: boolean;
+  readonly denialLimit: DenialLimit | undefined;
+  /** Whether the user's own function names senders: it may name a socket after itself. */
+  readonly hasOwnNames: boolean;
+  /** After how long it makes sense to ask a failed or slow store again: by then it has answered, or is given up. */
+  readonly retryAfterMs: number;
+  readonly #prefix: string;
+  #isClosed = false;
+
+  constructor(options: GatewayOptions) {
+    checkOptions(options, KNOWN);
+    const { identify, connect, events = {}, disconnectAfter } = options;
+    this.store = storeFrom(options.store);
+    this.#prefix = prefixOf(options.prefix);
+    this.onStoreError = oneOf(options.onStoreError, "onStoreError", POLICIES, "deny");
+    this.retryAfterMs = timeoutMs(options.timeout, DEFAULT_TIMEOUT_MS);
+    this.dryRun = flag(options.dryRun, "dryRun");
+    this.acks = acksFrom(options.acks);
+    this.queueLimit = countOf(options.queueLimit ?? DEFAULT_QUEUE_LIMIT, "queueLimit");
+    this.denialLimit = denialLimitFrom(disconnectAfter);
+    const addresses = new ClientAddresses(options.trustProxy);
+    this.identities = new Identities(functionFrom(identify, "identify"), addresses);
+    this.hasOwnNames = identify !== undefined;
+    this.rules = this.#rulesFrom(events);
+    this.handshakes = connect === undefined ? undefined : this.#handshakesFrom(connect, addresses);
+  }
+
+  /** Whether the store has answered by the time a call returns. */
+  get synchronous(): boolean {
+    return this.store.capabilities.synchronous;
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  /** Refuses what comes from now on, and waits for what is under way. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await Promise.all(this.rules.all.map(({ messages }) => messages?.drain()));
+    await Promise.all(this.rules.all.map(({ limiter }) => limiter?.close()));
+    await this.handshakes?.close();
+  }
+
+  #rulesFrom(events: unknown): Rules {
+    if (!isPlainObject(events)) bad("bad_policy", 'option "events"', events, "a plain object");
+    const rules = Object.entries(events).map(([event, rule]) =>
+      within(
+        `events[${JSON.stringify(event)}]`,
+        () => [event, this.#ruleFrom(event, rule as EventRule)] as const,
+      ),
+    );
+    return new Rules(new Map(rules));
+  }
+
+  #ruleFrom(event: string, rule: EventRule): Rule {
+    checkOptions(rule, ["limit", "cost", "dedup"], "the rule");
+    const { limit, cost = 1, dedup } = rule;
+    if (typeof cost !== "function") countOf(cost, "cost");
+    if (rule.cost !== undefined && limit === undefined) {
+      bad("bad_policy", 'option "limit"', limit, 'given where there is a "cost"');
+    }
+    return {
+      isNamed: event !== OTHERS,
+      limiter: limit === undefined ? undefined : this.#limiter(limit),
+      cost,
+      messages: dedup === undefined ? undefined : this.#messages(dedup),
+    };
+  }
+
+  #limiter(limit: LimiterOptions["limit"]): Limiter {
+    const { store, dryRun, onStoreError, retryAfterMs: timeout } = this;
+    return new Limiter({ limit, store, prefix: this.#prefix, dryRun, onStoreError, timeout });
+  }
+
+  #messages(dedup: NonNullable<EventRule["dedup"]>): Messages {
+    checkOptions(dedup, ["ttl", "lease", "id"], 'option "dedup"');
+    const { ttl = DEFAULT_TTL, lease = DEFAULT_LEASE_MS, id } = dedup;
+    const { store, onStoreError, synchronous, retryAfterMs } = this;
+    const remembers = { ttl, lease, prefix: this.#prefix, timeout: retryAfterMs };
+    return new Messages({
+      deduplicator: new Deduplicator({ store, ...remembers }),
+      local: onStoreError === "local" && !synchronous ? new Deduplicator(remembers) : undefined,
+      onStoreError,
+      synchronous,
+      leaseMs: durationMs(lease, 'option "lease"'),
+      retryAfterMs,
+      id: functionFrom(id, "id") ?? payloadId,
+    });
+  }
+
+  #handshakesFrom(
+    connect: NonNullable<GatewayOptions["connect"]>,
+    addresses: ClientAddresses,
+  ): Handshakes {
+    return within("connect", () => {
+      checkOptions(connect, ["limit", "identify", "maxSockets"], "the option");
+      const { limit, identify, maxSockets } = connect;
+      if (limit === undefined && maxSockets === undefined) {
+        bad("bad_policy", 'option "limit"', limit, 'given where there is no "maxSockets"');
+      }
+      return new Handshakes({
+        limiter: limit === undefined ? undefined : this.#limiter(limit),
+        identify: functionFrom(identify, "identify"),
+        maxSockets: maxSockets === undefined ? Infinity : countOf(maxSockets, "maxSockets"),
+        addresses,
+        synchronous: this.synchronous,
+        onStoreError: this.onStoreError,
+        retryAfterMs: this.retryAfterMs,
+        dryRun: this.dryRun,
+      });
+    });
+  }
+}
+
+const POLICIES = ["allow", "deny", "local"] as const;
+
+function storeFrom(given: Store | undefined): Store {
+  if (given === undefined) return new MemoryStore();
+  driverOf(given);
+  return given;
+}
+
+function acksFrom(given: unknown): Acks {
+  if (typeof given === "function") return given as Acks;
+  if (given === undefined || given === "tidegate" || given === "arkos") return given ?? "tidegate";
+  bad("bad_policy", 'option "acks"', given, '"tidegate" or "arkos" or a function');
+}
+
+function denialLimitFrom(given: GatewayOptions["disconnectAfter"]): DenialLimit | undefined {
+  if (given === undefined) return undefined;
+  return within("disconnectAfter", () => {
+    checkOptions(given, ["denials", "window"], "the option");
+    return {
+      denials: countOf(given.denials, "denials"),
+      windowMs: durationMs(given.window, 'option "window"'),
+    };
+  });
+}
+
+function functionFrom<F extends (...args: any[]) => unknown>(
+  given: F | undefined,
+  name: string,
+): F | undefined {
+  if (given === undefined || typeof given === "function") return given;
+  bad("bad_policy", `option "${name}"`, given, "a function");
+}
+
+/** Says in which part of the options a mistake is. */
+function within<T>(part: string, make: () => T): T {
+  try {
+    return make();
+  } catch (error) {
+    if (!(error instanceof TidegateError)) throw error;
+    throw new TidegateError(error.code, `${part}: ${error.message}`, { cause: error.cause });
+  }
+}
