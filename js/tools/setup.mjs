@@ -11,6 +11,7 @@ import {
   rmSync,
   writeFileSync,
 } from "node:fs";
+import { isBuiltin } from "node:module";
 import { dirname, join } from "node:path";
 import {
   attempt,
@@ -42,6 +43,8 @@ export async function setupTests() {
   await setup();
   await rustComponents();
   await chromium();
+  await postgresql();
+  await sqlite();
 }
 
 // ── npm ─────────────────────────────────────────────────────────────────
@@ -224,6 +227,40 @@ async function wasmBindgen() {
       },
     ),
   );
+}
+
+// ── databases ───────────────────────────────────────────────────────────
+
+/** Where the programs of PostgreSQL are, of the newest version that Debian's packages brought. */
+export function findPostgresql() {
+  const home = "/usr/lib/postgresql";
+  const versions = existsSync(home) ? readdirSync(home).map(Number) : [];
+  return versions
+    .sort((a, b) => b - a)
+    .map((version) => `${home}/${version}/bin`)
+    .find((path) => existsSync(join(path, "initdb")));
+}
+
+async function postgresql() {
+  if (!findPostgresql()) await aptInstall(["postgresql"], "a database for the tests", "30 s");
+}
+
+const sqliteVersion = "12.11.1";
+/** Where better-sqlite3 is, for a Node.js that does not bring node:sqlite. */
+export const sqliteHome = join(cache, `better-sqlite3-${sqliteVersion}`);
+
+async function sqlite() {
+  if (isBuiltin("node:sqlite")) return;
+  if (existsSync(join(sqliteHome, "node_modules/better-sqlite3/build/Release"))) return;
+  const usually = "5 s, or 2 min where it has to be compiled";
+  await step(`better-sqlite3 ${sqliteVersion}, kept in ${cache}`, usually, () => {
+    // The headers of a Node.js that was installed with them spare it a download.
+    const prefix = dirname(dirname(process.execPath));
+    const headers = existsSync(join(prefix, "include/node")) ? [`--nodedir=${prefix}`] : [];
+    const wanted = `better-sqlite3@${sqliteVersion}`;
+    mkdirSync(sqliteHome, { recursive: true });
+    return npm(["install", "--prefix", sqliteHome, "--no-package-lock", ...headers, wanted]);
+  });
 }
 
 // ── Debian packages and the browser ─────────────────────────────────────
