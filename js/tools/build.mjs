@@ -119,9 +119,14 @@ async function buildPackage() {
     "-p",
     join(root, "js"),
   ]);
-  for (const name of ["tidegate.js", "tidegate.d.ts", "tidegate_bg.wasm"]) {
+  for (const name of ["tidegate.js", "tidegate_bg.wasm"]) {
     cpSync(join(gen, name), join(dist, "wasm/gen", name));
   }
+  // Users' compilers read the glue's types, and must not need the newest library or the DOM's for them.
+  const types = readFileSync(join(gen, "tidegate.d.ts"), "utf8")
+    .replace(/^ *\[Symbol\.dispose\].*\n/gm, "")
+    .replace(/^export type InitInput[\s\S]*/m, "");
+  writeFileSync(join(dist, "wasm/gen/tidegate.d.ts"), types);
   // npm packs what lies beside the manifest.
   for (const name of ["LICENSE", "README.md"]) cpSync(join(root, name), join(root, "js", name));
 }

@@ -6,7 +6,7 @@ import { initSync } from "./gen/tidegate.js";
 
 const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
 
-export const memory: WebAssembly.Memory = initSync({
+export const memory: { readonly buffer: ArrayBuffer } = initSync({
   module: new WebAssembly.Module(bytes),
 }).memory;
 export * from "./gen/tidegate.js";

@@ -3,5 +3,5 @@
 import { initSync } from "./gen/tidegate.js";
 import module from "./gen/tidegate_bg.wasm";
 
-export const memory: WebAssembly.Memory = initSync({ module }).memory;
+export const memory: { readonly buffer: ArrayBuffer } = initSync({ module }).memory;
 export * from "./gen/tidegate.js";
