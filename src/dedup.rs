@@ -74,6 +74,11 @@ pub enum MessageOp {
         /// How long the id is remembered.
         ttl: Millis,
     },
+    /// The id is done, whatever was known of it: nobody's claim is honoured any more.
+    Put {
+        /// How long the id is remembered.
+        ttl: Millis,
+    },
     /// What a claim would find. Changes nothing.
     Look,
     /// Takes the id, unless somebody has it or it is done.
@@ -162,6 +167,7 @@ impl Message {
 pub fn step(slot: &mut Option<Message>, op: &MessageOp, now: Timestamp) -> (MessageReply, bool) {
     match op {
         MessageOp::First { ttl } => first(slot, *ttl, now),
+        MessageOp::Put { ttl } => flag(true, || *slot = Some(seen(*ttl, now))),
         MessageOp::Look => (look(slot, None, now).unwrap_or(MessageReply::Absent), false),
         MessageOp::Claim { token, lease, payload } => claim(slot, token, *lease, payload, now),
         MessageOp::Renew { token, lease, payload } => {
@@ -207,8 +213,12 @@ fn flag(yes: bool, change: impl FnOnce()) -> (MessageReply, bool) {
 
 fn first(slot: &mut Option<Message>, ttl: Millis, now: Timestamp) -> (MessageReply, bool) {
     let free = look(slot, None, now).is_none();
-    let done = Message::Done { until: now.plus(ttl), token: None, payload: None, result: None };
-    flag(free, || *slot = Some(done))
+    flag(free, || *slot = Some(seen(ttl, now)))
+}
+
+/// An id that is done, without anybody's claim.
+const fn seen(ttl: Millis, now: Timestamp) -> Message {
+    Message::Done { until: now.plus(ttl), token: None, payload: None, result: None }
 }
 
 /// What stands in the way of a claim; `None` when nothing does.

@@ -344,9 +344,19 @@ impl MessageCall {
         MessageCall(MessageOp::First { ttl: millis(ttl_ms) })
     }
 
+    /// The id is done, whatever was known of it.
+    pub fn put(ttl_ms: f64) -> MessageCall {
+        MessageCall(MessageOp::Put { ttl: millis(ttl_ms) })
+    }
+
     /// What a claim would find.
     pub fn look() -> MessageCall {
         MessageCall(MessageOp::Look)
+    }
+
+    /// Whether this is a look.
+    pub fn is_look(&self) -> bool {
+        self.0 == MessageOp::Look
     }
 
     /// Takes the id.

@@ -8,8 +8,8 @@ pub use codec::{Corrupt, decode, encode};
 
 use crate::burst::{self, Burst, BurstPolicy, Observation};
 use crate::dedup::{self, Message, MessageOp, MessageReply, Tag};
-use crate::limit::{Decision, LimitRecord, Limits};
-use crate::time::{Clock, Millis, Timestamp};
+use crate::limit::{Algorithm, Decision, Limit, LimitOptions, LimitRecord, Limits};
+use crate::time::{Clock, MAX_SAFE, Millis, Timestamp};
 
 /// What a store holds under one key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,24 +104,26 @@ pub enum Op<'a> {
         /// Names the attempt: the same nonce is told its firing again.
         nonce: Option<&'a Tag>,
     },
-    /// Arkos' five: counts a hit in a fixed window, whatever the count.
+    /// Arkos' five: counts a hit in a fixed window, whatever the count. The decision is that of a limit of
+    /// 2^53 - 1: the count is what is missing from that.
     Increment {
         /// The window.
         window: Millis,
     },
-    /// Arkos' five: whether the key is there.
+    /// Arkos' five: whether the key is there. As [`MessageOp::Look`].
     Has,
-    /// Arkos' five: puts the key there.
+    /// Arkos' five: puts the key there. As [`MessageOp::Put`].
     Set {
         /// How long it stays.
         ttl: Millis,
     },
-    /// Arkos' five: puts the key there unless it is.
+    /// Arkos' five: puts the key there unless it is. As [`MessageOp::First`].
     SetIfNotExists {
         /// How long it stays.
         ttl: Millis,
     },
-    /// Arkos' five: removes the key, and those that begin with it and a colon.
+    /// Arkos' five: removes the key, and those that begin with it and a colon. Whoever keeps the keys
+    /// does this: a step sees only one.
     Clear,
 }
 
@@ -175,14 +177,13 @@ pub fn step(
         | Op::Block { .. }
         | Op::Unblock
         | Op::Reset { .. } => limits_step(record, op, now, clock),
-        Op::Message(op) => {
-            let mut slot = match record {
-                Some(Record::Message(message)) => Some(message),
-                None => None,
-                Some(_) => return Err(StepError::WrongKind),
-            };
-            let (reply, changed) = dedup::step(&mut slot, op, now);
-            Ok((Reply::Message(reply), write(slot.map(Record::Message), changed, now)))
+        Op::Message(op) => message_step(record, op, now),
+        Op::Has => message_step(record, &MessageOp::Look, now),
+        Op::Set { ttl } => message_step(record, &MessageOp::Put { ttl: *ttl }, now),
+        Op::SetIfNotExists { ttl } => message_step(record, &MessageOp::First { ttl: *ttl }, now),
+        Op::Increment { window } => {
+            let limits = counter(*window).ok_or(StepError::Unsupported)?;
+            limits_step(record, &Op::Consume { limits: &limits, cost: 1 }, now, clock)
         }
         Op::Observe { policy, weight, nonce } => {
             let mut slot = match record {
@@ -194,15 +195,31 @@ pub fn step(
             let write = write(slot.map(Record::Burst), !observation.replay, now);
             Ok((Reply::Observation(observation), write))
         }
-        Op::Reserve { .. }
-        | Op::GiveBack { .. }
-        | Op::Add { .. }
-        | Op::Increment { .. }
-        | Op::Has
-        | Op::Set { .. }
-        | Op::SetIfNotExists { .. }
-        | Op::Clear => Err(StepError::Unsupported),
+        Op::Reserve { .. } | Op::GiveBack { .. } | Op::Add { .. } | Op::Clear => {
+            Err(StepError::Unsupported)
+        }
     }
+}
+
+fn message_step(
+    record: Option<Record>,
+    op: &MessageOp,
+    now: Timestamp,
+) -> Result<(Reply, Write), StepError> {
+    let mut slot = match record {
+        Some(Record::Message(message)) => Some(message),
+        None => None,
+        Some(_) => return Err(StepError::WrongKind),
+    };
+    let (reply, changed) = dedup::step(&mut slot, op, now);
+    Ok((Reply::Message(reply), write(slot.map(Record::Message), changed, now)))
+}
+
+/// A limit that nobody reaches, to count hits by; `None` where no limit can have that window.
+fn counter(window: Millis) -> Option<Limits> {
+    let algorithm = Algorithm::FixedWindow;
+    let options = LimitOptions { algorithm, ..LimitOptions::new(MAX_SAFE, window) };
+    Limits::new(vec![Limit::new(&options).ok()?]).ok()
 }
 
 fn limits_step(
@@ -277,5 +294,99 @@ fn write(record: Option<Record>, changed: bool, now: Timestamp) -> Write {
             Write::Put(record, ttl)
         }
         _ => Write::Delete,
+    }
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::arithmetic_side_effects,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that panics has failed"
+)]
+mod tests {
+    use super::*;
+    use crate::limit::Reason;
+
+    /// One key, on a clock that only moves when told.
+    #[derive(Default)]
+    struct OneKey {
+        text: Option<String>,
+        now: u64,
+    }
+
+    impl OneKey {
+        fn run(&mut self, op: &Op<'_>) -> Result<Reply, StepError> {
+            let record = self.text.as_deref().map(|text| decode(text).expect("what was written"));
+            let (reply, write) =
+                step(record, op, Timestamp::from_ms(1_000_000 + self.now), Clock::Store)?;
+            match write {
+                Write::Keep => {}
+                Write::Put(record, _) => self.text = encode(&record),
+                Write::Delete => self.text = None,
+            }
+            Ok(reply)
+        }
+
+        fn count(&mut self, window: u64) -> (u64, u64) {
+            match self.run(&Op::Increment { window: Millis::from_ms(window) }) {
+                Ok(Reply::Decision(decision)) => {
+                    assert_eq!(decision.reason, Reason::Ok);
+                    (MAX_SAFE - decision.remaining, decision.reset_after.as_ms())
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+
+        fn message(&mut self, op: &Op<'_>) -> MessageReply {
+            match self.run(op) {
+                Ok(Reply::Message(reply)) => reply,
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn increments_count_within_the_window_of_the_first() {
+        let mut key = OneKey::default();
+        assert_eq!(key.count(100), (1, 100));
+        key.now = 99;
+        assert_eq!(key.count(100), (2, 1));
+        key.now = 100;
+        assert_eq!(key.count(100), (1, 100));
+        let refused = [Op::Increment { window: Millis::ZERO }, Op::Clear];
+        for op in refused {
+            assert_eq!(key.run(&op), Err(StepError::Unsupported));
+        }
+        assert_eq!(key.run(&Op::Has), Err(StepError::WrongKind));
+    }
+
+    #[test]
+    fn what_is_set_is_there_for_its_time() {
+        let mut key = OneKey::default();
+        let ttl = |ms| Millis::from_ms(ms);
+        let there = MessageReply::Duplicate { result: None };
+        assert_eq!(key.message(&Op::Has), MessageReply::Absent);
+        assert_eq!(key.message(&Op::SetIfNotExists { ttl: ttl(10) }), MessageReply::Flag(true));
+        assert_eq!(key.message(&Op::SetIfNotExists { ttl: ttl(10) }), MessageReply::Flag(false));
+        key.message(&Op::Set { ttl: ttl(20) });
+        key.now = 19;
+        assert_eq!(key.message(&Op::Has), there);
+        key.message(&Op::Set { ttl: ttl(5) });
+        key.now = 24;
+        assert_eq!(key.message(&Op::Has), MessageReply::Absent);
+    }
+
+    #[test]
+    fn a_put_ends_a_claim() {
+        let mut key = OneKey::default();
+        let token = Tag::hash(b"worker");
+        let lease = Millis::from_ms(1_000);
+        let claim = MessageOp::Claim { token: token.clone(), lease, payload: None };
+        assert_eq!(key.message(&Op::Message(&claim)), MessageReply::Fresh);
+        key.message(&Op::Set { ttl: Millis::from_ms(1_000) });
+        let release = MessageOp::Release { token };
+        assert_eq!(key.message(&Op::Message(&release)), MessageReply::Flag(false));
+        assert_eq!(key.message(&Op::Has), MessageReply::Duplicate { result: None });
     }
 }
