@@ -231,18 +231,25 @@ async function runFails(trial: Trial): Promise<void> {
 
 async function runWaits(trial: Trial): Promise<void> {
   const ids = trial.deduplicator();
-  let finish: (value: string) => void = () => {};
+  let start = (): void => {};
+  let finish = (): void => {};
+  const started = new Promise<void>((resolve) => {
+    start = resolve;
+  });
+  const finished = new Promise<void>((resolve) => {
+    finish = resolve;
+  });
   let runs = 0;
-  const work = () => {
+  const work = async () => {
     runs += 1;
-    return new Promise<string>((resolve) => {
-      finish = resolve;
-    });
+    start();
+    await finished;
+    return "done";
   };
   const waiting = [ids.run("id", work), ids.run("id", work), ids.run("id", work)];
-  while (runs === 0) await new Promise((resolve) => setTimeout(resolve, 1));
+  await Promise.race([started, ...waiting]);
   fields(await ids.claim("id"), { status: "in-progress" }, "a claim while the work runs");
-  finish("done");
+  finish();
   same(await Promise.all(waiting), ["done", "done", "done"], "what the runs answer");
   same(runs, 1, "how often the work ran");
 }

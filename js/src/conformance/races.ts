@@ -1,4 +1,4 @@
-import { within4Hours } from "./bursts.js";
+import { insideWindow } from "./bursts.js";
 import { same, tally } from "./expect.js";
 import { ALGORITHMS, CAPACITY } from "./limits.js";
 import { type Case, type Need, type Trial, together } from "./trial.js";
@@ -104,7 +104,7 @@ async function takeovers(trial: Trial): Promise<void> {
 }
 
 async function observations(trial: Trial): Promise<void> {
-  const detector = await within4Hours(trial, { threshold: 20 });
+  const detector = await insideWindow(trial, { threshold: 20 });
   const answers = await together(MANY, () => detector.observe("identity"));
   const counts = answers.map(({ count }) => count).sort((a, b) => a - b);
   same(

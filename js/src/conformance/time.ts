@@ -61,11 +61,11 @@ async function exactWaits(
   trial: Trial,
   limit: (typeof ALGORITHMS)[number]["limit"],
 ): Promise<void> {
-  // No divisor of the window's parts is whole, so that every wait is rounded.
+  // A prime number of milliseconds, so that waits do not come out whole.
   const limiter = trial.limiter({ ...limit, window: trial.atLeast(10_007) });
   const marginMs = (await standsStill(limiter)) ? 1 : RUNNING_MS;
   for (const cost of [1, 2, CAPACITY]) {
-    while ((await limiter.consume("key")).allowed) {}
+    for (let used = 0; used < CAPACITY; used += 1) await limiter.consume("key");
     const denied = await limiter.consume("key", { cost });
     fields(denied, { allowed: false, reason: "limited" }, `a cost of ${cost} above the limit`);
     await trial.advance(denied.retryAfterMs - marginMs);
