@@ -190,14 +190,16 @@ async function debianLinker() {
 
 /** The formatter and the linter, which small installations of Rust leave out. */
 async function rustComponents() {
-  if (capture("cargo", ["fmt", "--version"]) && capture("cargo", ["clippy", "--version"])) return;
-  if (capture("rustup", ["--version"])) {
+  const has = (what, env) => capture("cargo", [what, "--version"], env) !== undefined;
+  const rustup = capture("rustup", ["--version"]) !== undefined;
+  if (rustup && !(has("fmt") && has("clippy"))) {
     await step("rustfmt and clippy", "10 s", () =>
       run("rustup", ["component", "add", "rustfmt", "clippy"]),
     );
-  } else {
-    await aptInstall(["rustfmt-web", "rust-web-clippy"], "rustfmt and clippy", "20 s");
   }
+  if (!has("fmt")) await aptInstall(["rustfmt-web"], "rustfmt", "10 s");
+  // The compiler for WebAssembly may be another one, with a clippy of its own.
+  if (!has("clippy", wasmEnvironment())) await aptInstall(["rust-web-clippy"], "clippy", "10 s");
 }
 
 // ── wasm-bindgen ────────────────────────────────────────────────────────
