@@ -32,7 +32,7 @@ async function serve({ host, port }) {
     gateway.on(socket, "chat", () => ({ ok: true, message: ++messages }));
     gateway.on(socket, "order", async () => {
       await pause(ORDER_TAKES_MS);
-      return { ok: true, order: ++orders };
+      return { ok: true, order: ++orders, at: new Date().toISOString() };
     });
   });
   showBudgets(io, store);
@@ -75,8 +75,9 @@ async function listen(http, host, port) {
   try {
     await once(http, "listening");
   } catch (error) {
-    if (error.code !== "EADDRINUSE") throw error;
-    throw new Error(`port ${port} of ${host} is in use; choose another with --port`);
+    const reason =
+      error.code === "EADDRINUSE" ? "in use, choose another with --port" : error.message;
+    throw new Error(`port ${port} of ${host}: ${reason}`);
   }
 }
 

@@ -71,7 +71,7 @@ test("a message delivered twice and one whose id is repeated are marked as dupli
   await shown.logged("order", "delivered twice", "1 accepted", "1 duplicate");
   await shown.button("order", "Repeat id").click();
   await shown.logged("order", "again", "1 duplicate");
-  await shown.card("order").getByText("No handler ran").waitFor();
+  await shown.card("order").getByText("Handled once").waitFor();
   const counts = await shown.card("order").getByRole("definition").allTextContents();
   assert.deepEqual(counts, ["1", "0", "2"]);
 });

@@ -45,7 +45,10 @@ test("a port in use is told in one line", async (t) => {
   const { port } = new URL(await first.url());
   const second = new Demo([], { PORT: port });
   assert.equal(await second.end(), 1);
-  assert.match(second.output, new RegExp(`^tidegate demo: port ${port} of .* in use; .*--port\n$`));
+  assert.match(
+    second.output,
+    new RegExp(`^tidegate demo: port ${port} of .*: in use, .*--port\n$`),
+  );
 });
 
 for (const signal of ["SIGINT", "SIGTERM"]) {

@@ -5,7 +5,7 @@ const remarks = {
   accepted: () => "The handler ran and answered.",
   refused: ({ ack, at }, now, smooth) =>
     `${ack.error.code}: the same message fits ${countdown(at + ack.error.retryAfterMs - now, smooth)}.`,
-  duplicate: () => "No handler ran: the first answer was replayed.",
+  duplicate: () => "Handled once: the duplicate got the first answer.",
   lost: () => "No answer came. Is the server still running?",
 };
 

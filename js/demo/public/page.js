@@ -47,7 +47,7 @@ async function deliver(event, mid) {
   return { kind: kindOf(event, mid, ack), ack, at: performance.now() };
 }
 
-/** A duplicate is known by its acknowledgement: it is the first one's, number and all. */
+/** A duplicate is known by its acknowledgement: it is the first one's, number, time and all. */
 function kindOf(event, mid, ack) {
   if (!ack) return "lost";
   if (!ack.ok) return "refused";
