@@ -87,7 +87,8 @@ impl LimitRecord {
             }
         }
         let decision = decide(&seats, cost, admitted, blocked);
-        let changed = self.keep(&seats, |seat| admitted || seat.view.rebased);
+        let block_moved = self.block.is_some_and(|block| now.plus(blocked) < block.until);
+        let changed = self.keep(&seats, |seat| admitted || seat.view.rebased) || block_moved;
         if changed {
             self.prune(now, clock);
         }
