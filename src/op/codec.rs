@@ -47,7 +47,9 @@ pub fn decode(text: &str) -> Result<Record, Corrupt> {
 fn read(text: &str) -> Option<Record> {
     let (head, body) = text.split_once('|').unwrap_or((text, ""));
     match head {
-        "1l" => read_limits(body).map(Record::Limits),
+        "1l" if text.len() <= MAX_RECORD_CHARS && !text.ends_with('|') => {
+            read_limits(body).map(Record::Limits)
+        }
         "1c" | "1d" => read_message(head, body).map(Record::Message),
         "1t" => read_burst(Trigger::Tumbling, body).map(Record::Burst),
         "1s" => read_burst(Trigger::Sliding, body).map(Record::Burst),
