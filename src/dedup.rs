@@ -165,6 +165,10 @@ impl Message {
 /// Runs one operation. The slot holds what is known of the id, and afterwards what is to be remembered;
 /// true when that changed.
 pub fn step(slot: &mut Option<Message>, op: &MessageOp, now: Timestamp) -> (MessageReply, bool) {
+    // Over by value, whether or not the store has dropped it.
+    if slot.as_ref().is_some_and(|message| now >= message.over_at()) {
+        *slot = None;
+    }
     match op {
         MessageOp::First { ttl } => first(slot, *ttl, now),
         MessageOp::Put { ttl } => flag(true, || *slot = Some(seen(*ttl, now))),
