@@ -163,7 +163,7 @@ impl Burst {
         let bucket = policy.bucket(now);
         let back = self.bucket.saturating_sub(bucket);
         if back > policy.parts() && clock.may_rebase() {
-            self.fired = self.fired.filter(|fired| *fired == self.bucket).map(|_| bucket);
+            self.fired = self.fired.map(|fired| if fired == self.bucket { bucket } else { fired });
             self.bucket = bucket;
             self.quiet_until = self.quiet_until.min(now.plus(policy.quiet()));
         }
@@ -200,7 +200,9 @@ pub fn observe(
     now: Timestamp,
     clock: Clock,
 ) -> Observation {
-    let burst = slot.get_or_insert_with(|| Burst::new(policy, now));
+    // Over by value, whether or not the store has dropped it.
+    let known = slot.take().filter(|burst| now < burst.over_at());
+    let burst = slot.insert(known.unwrap_or_else(|| Burst::new(policy, now)));
     burst.advance(policy, now, clock);
     if nonce.is_some() && burst.nonce.as_ref() == nonce {
         return burst.observed(policy, now, true, true);
