@@ -302,7 +302,8 @@ impl LimitTable {
         let over_at = record.whole_at().max(now);
         let (state, policy) = self.place(record);
         let row = self.rows.get_mut(slot.index)?;
-        let old = core::mem::replace(row, LimitRow { state, policy, generation: slot.generation });
+        let generation = row.generation;
+        let old = core::mem::replace(row, LimitRow { state, policy, generation });
         self.let_go(&old);
         self.rows.hasten(slot.index, over_at);
         Some(answer)
