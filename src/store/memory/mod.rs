@@ -173,6 +173,8 @@ impl MemoryTable {
         if !changed {
             return Ok((reply, slot));
         }
+        // What a freed row held is counted off when it is told.
+        let before = if record.is_some() { before } else { 0 };
         self.result_bytes = self.result_bytes.saturating_sub(before);
         if let Some(Message::Done { result, .. }) = &mut record {
             let bytes = result.as_ref().map_or(0, |result| result.len());
@@ -184,8 +186,12 @@ impl MemoryTable {
             }
         }
         let over_at = record.as_ref().map_or(now, Message::over_at);
-        let placed = self.messages.put(slot, record, over_at, now, Message::over_at)?;
-        Ok((reply, placed))
+        let bytes = record.as_ref().map_or(0, Message::result_bytes);
+        let placed = self.messages.put(slot, record, over_at, now, Message::over_at);
+        if placed.is_err() {
+            self.result_bytes = self.result_bytes.saturating_sub(bytes);
+        }
+        Ok((reply, placed?))
     }
 
     /// Counts an observation of an identity; answers its row.
