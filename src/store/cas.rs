@@ -68,7 +68,7 @@ pub(crate) fn plan<E>(
     clock: Clock,
 ) -> Result<Plan, Error<E>> {
     let record = text.map(op::decode).transpose().map_err(|_| Error::Corrupt)?;
-    let blank = blank(record.as_ref(), now);
+    let blank = blank(record.as_ref());
     let (reply, write) = op::step(record, op, now, clock).map_err(|error| match error {
         StepError::WrongKind => Error::Corrupt,
         StepError::Unsupported => Error::Unsupported("this operation needs another kind of store"),
@@ -89,11 +89,12 @@ pub(crate) fn plan<E>(
 
 /// What stands for "nothing" where there was something: a delete would not be conditional, and could
 /// take away what another has written meanwhile.
-fn blank(record: Option<&Record>, now: Timestamp) -> Option<Record> {
+fn blank(record: Option<&Record>) -> Option<Record> {
     Some(match record? {
         Record::Limits(_) | Record::Burst(_) => Record::Limits(LimitRecord::default()),
         Record::Message(_) => {
-            Record::Message(Message::Done { until: now, token: None, payload: None, result: None })
+            let until = Timestamp::default();
+            Record::Message(Message::Done { until, token: None, payload: None, result: None })
         }
     })
 }
