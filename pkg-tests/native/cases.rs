@@ -1,6 +1,14 @@
 //! The shared decision vectors, computed in exact rational arithmetic by a program that shares no code
 //! with this one: every field of every decision, through the memory store and through the text codec.
 
+#![allow(
+    clippy::arithmetic_side_effects,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+
 use std::cell::Cell;
 
 use serde::Deserialize;
@@ -54,9 +62,7 @@ struct Expected {
 
 fn vectors() -> Vec<Sequence> {
     let text = include_str!("../vectors/decisions.json");
-    serde_json::from_str::<Vectors>(text)
-        .expect("the vectors parse")
-        .sequences
+    serde_json::from_str::<Vectors>(text).expect("the vectors parse").sequences
 }
 
 fn limits(cases: &[LimitCase]) -> Limits {
@@ -94,14 +100,8 @@ fn told(decision: &Decision, cases: &[LimitCase]) -> Expected {
 
 fn op<'a>(step: &Step, limits: &'a Limits) -> Op<'a> {
     match step.op.as_str() {
-        "peek" => Op::Peek {
-            limits,
-            cost: step.cost,
-        },
-        "consume" => Op::Consume {
-            limits,
-            cost: step.cost,
-        },
+        "peek" => Op::Peek { limits, cost: step.cost },
+        "consume" => Op::Consume { limits, cost: step.cost },
         other => panic!("unknown operation {other}"),
     }
 }
@@ -115,9 +115,7 @@ fn run(mut start: impl FnMut() -> Box<dyn FnMut(&Op<'_>, Timestamp) -> Reply>) {
         let mut decide = start();
         for (at, step) in sequence.steps.iter().enumerate() {
             let reply = decide(&op(step, &limits), Timestamp::from_ms(step.at));
-            let Reply::Decision(decision) = reply else {
-                panic!("not a decision")
-            };
+            let Reply::Decision(decision) = reply else { panic!("not a decision") };
             assert_eq!(
                 told(&decision, &sequence.limits),
                 step.expect,
@@ -136,12 +134,7 @@ fn the_memory_store_decides_as_the_vectors_say() {
         let key = Key::new("tg", Kind::Limit, "key");
         Box::new(move |op, at| {
             now.set(at);
-            store
-                .call(&Call {
-                    key: &key,
-                    op: op.clone(),
-                })
-                .expect("memory answers")
+            store.call(&Call { key: &key, op: op.clone() }).expect("memory answers")
         })
     });
 }
@@ -153,10 +146,8 @@ fn steps_on_stored_text_decide_the_same_and_expiry_at_any_allowed_moment_changes
             let mut stored: Option<(String, Timestamp)> = None;
             Box::new(move |op, now| {
                 // A store may drop a record as soon as its time to live is over, or keep it for ever.
-                let text = stored
-                    .as_ref()
-                    .filter(|(_, end)| !expire || now < *end)
-                    .map(|(text, _)| text);
+                let text =
+                    stored.as_ref().filter(|(_, end)| !expire || now < *end).map(|(text, _)| text);
                 let record = text.map(|text| op::decode(text).expect("our own text"));
                 let (reply, write) = op::step(record, op, now, Clock::Store).expect("a step");
                 match write {
@@ -172,9 +163,6 @@ fn steps_on_stored_text_decide_the_same_and_expiry_at_any_allowed_moment_changes
 
 fn text_of(record: &Record) -> String {
     let text = op::encode(record).expect("few enough limits");
-    assert!(
-        text.len() <= 512 && text.bytes().all(|b| (0x20..0x7f).contains(&b)),
-        "{text}"
-    );
+    assert!(text.len() <= 512 && text.bytes().all(|b| (0x20..0x7f).contains(&b)), "{text}");
     text
 }
