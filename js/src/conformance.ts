@@ -7,7 +7,7 @@ import { messageCases } from "./conformance/messages.js";
 import { promiseCases } from "./conformance/promises.js";
 import { raceCases } from "./conformance/races.js";
 import { timeCases } from "./conformance/time.js";
-import { type Case, type ConformanceOptions, Trial } from "./conformance/trial.js";
+import { type Case, type ConformanceOptions, ends, Trial } from "./conformance/trial.js";
 import type { Store } from "./store.js";
 
 export type { ConformanceOptions };
@@ -21,6 +21,9 @@ const CASES: readonly Case[] = [
   ...raceCases,
   ...timeCases,
 ];
+
+/** A store may be far away, but a case that waits for what never comes has to fail. */
+const LONGEST_CASE_MS = 20_000;
 
 /**
  * Registers the cases that every store has to pass. They follow its capabilities: what it does not promise
@@ -43,7 +46,8 @@ export function storeConformance(
     test(name, async () => {
       const trial = new Trial(await makeStore(), options);
       try {
-        if (needs.every((need) => trial.has(need))) await body(trial);
+        if (needs.every((need) => trial.has(need)))
+          await ends(body(trial), LONGEST_CASE_MS, "the case");
       } finally {
         await trial.close();
       }

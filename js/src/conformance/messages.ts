@@ -1,6 +1,6 @@
 import type { Claim, Deduplicator } from "../deduplicator.js";
 import { fields, refused, same, Unexpected, within } from "./expect.js";
-import type { Case, Trial } from "./trial.js";
+import { type Case, ends, type Trial } from "./trial.js";
 
 /** What remembers ids owes, whatever the clock does. */
 export const messageCases: readonly Case[] = [
@@ -38,6 +38,9 @@ export const messageCases: readonly Case[] = [
   },
   { name: "whoever waits in run gets the result", needs: ["exact", "records"], body: runWaits },
 ];
+
+/** Whoever runs work waits for as long as somebody else seems to be at it, which here is never long. */
+const RUN_MS = 4_000;
 
 /** A claim that has to be fresh. */
 export async function fresh(
@@ -207,10 +210,15 @@ async function largeResults(trial: Trial): Promise<void> {
 async function runsOnce(trial: Trial): Promise<void> {
   const ids = trial.deduplicator();
   let runs = 0;
-  const work = () => ({ run: ++runs });
-  same(await ids.run("id", work), { run: 1 }, "the first run");
-  same(await ids.run("id", work), { run: 1 }, "the second run");
-  same(await ids.run("other", work), { run: 2 }, "a run of another id");
+  const run = (id: string) =>
+    ends(
+      ids.run(id, () => ({ run: ++runs })),
+      RUN_MS,
+      "run",
+    );
+  same(await run("id"), { run: 1 }, "the first run");
+  same(await run("id"), { run: 1 }, "the second run");
+  same(await run("other"), { run: 2 }, "a run of another id");
   same(runs, 2, "how often the work ran");
 }
 
@@ -226,7 +234,8 @@ async function runFails(trial: Trial): Promise<void> {
   );
   if (error !== failure) throw new Unexpected("run of work that fails", "the work's error", error);
   same(await ids.has("id"), false, "has after work that failed");
-  same(await ids.run("id", () => "done"), "done", "the next run");
+  const next = ids.run("id", () => "done");
+  same(await ends(next, RUN_MS, "the next run"), "done", "the next run");
 }
 
 async function runWaits(trial: Trial): Promise<void> {
@@ -250,6 +259,7 @@ async function runWaits(trial: Trial): Promise<void> {
   await Promise.race([started, ...waiting]);
   fields(await ids.claim("id"), { status: "in-progress" }, "a claim while the work runs");
   finish();
-  same(await Promise.all(waiting), ["done", "done", "done"], "what the runs answer");
+  const answers = await ends(Promise.all(waiting), RUN_MS, "a run that waits");
+  same(answers, ["done", "done", "done"], "what the runs answer");
   same(runs, 1, "how often the work ran");
 }
