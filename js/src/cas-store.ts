@@ -1,4 +1,6 @@
 import { type BurstSet, Cas, MessageCall } from "#wasm";
+import type { ArkosGatewayStore } from "./arkos/gateway-store.js";
+import { ArkosStore, isArkosShaped } from "./arkos-store.js";
 import { type Decision, decisionFrom } from "./decision.js";
 import { keysOf } from "./key.js";
 import type { Limits } from "./limits.js";
@@ -38,16 +40,21 @@ export interface CasAdapter {
 }
 
 /**
- * A store of the host's own, by shape.
+ * A store of the host's own, by shape: a conditional write keeps every promise, Arkos' five methods keep
+ * those of fixed windows and of ids that are seen once.
  *
  * @throws TidegateError "bad_policy" naming the method that is missing.
  */
-export function storeFrom(adapter: CasAdapter, options: { prefix?: string } = {}): Store {
+export function storeFrom(
+  adapter: CasAdapter | ArkosGatewayStore,
+  options: { prefix?: string } = {},
+): Store {
   checkOptions(options, ["prefix"]);
   const prefix = options.prefix === undefined ? undefined : prefixOf(options.prefix);
   if ((typeof adapter !== "object" && typeof adapter !== "function") || adapter === null) {
     bad("bad_policy", "adapter", adapter, "an object with get() and compareAndSet()");
   }
+  if (isArkosShaped(adapter)) return new ArkosStore(adapter, prefix);
   for (const method of ["get", "compareAndSet"] as const) {
     if (typeof adapter[method] !== "function") {
       bad("bad_policy", `adapter.${method}`, adapter[method], "a method");

@@ -1,5 +1,6 @@
 /** Exact rate limits, deduplication and burst alarms over a store that the host provides. */
 
+export type { ArkosGatewayStore } from "./arkos/gateway-store.js";
 export {
   BurstDetector,
   type BurstDetectorOptions,
@@ -18,3 +19,4 @@ export { MemoryStore, type MemoryStoreOptions } from "./memory-store.js";
 export { metrics } from "./metrics.js";
 export type { Duration } from "./options.js";
 export type { Capabilities, Handle, Observation, Store } from "./store.js";
+export { toArkosStore } from "./to-arkos-store.js";

@@ -4,27 +4,27 @@ const MAP_KEYS = 1 << 16;
 const MOVED_AT_ONCE = 4;
 
 /**
- * Keys to slots. One Map while it is small; beyond that shards, to which the keys move a few at a time:
+ * Keys to slots (or to what else there is one of per key). One Map while it is small; beyond that shards, to which the keys move a few at a time:
  * a single Map of millions of keys would stop the process for over a second whenever it grows.
  */
-export class KeyIndex {
+export class KeyIndex<T = number> {
   readonly #shardCount: number;
   readonly #seed = Math.trunc(Math.random() * 2 ** 32);
-  #first = new Map<string, number>();
-  #shards: Map<string, number>[] = [];
+  #first = new Map<string, T>();
+  #shards: Map<string, T>[] = [];
 
   constructor(maxKeys: number) {
     const shards = Math.ceil(maxKeys / (MAP_KEYS / 2));
     this.#shardCount = 2 ** Math.ceil(Math.log2(Math.max(2, shards)));
   }
 
-  get(key: string): number | undefined {
+  get(key: string): T | undefined {
     if (this.#shards.length === 0) return this.#first.get(key);
     return this.#shard(key).get(key) ?? (this.#first.size === 0 ? undefined : this.#first.get(key));
   }
 
   /** Adds a key that is not there. */
-  add(key: string, slot: number): void {
+  add(key: string, slot: T): void {
     if (this.#shards.length === 0) {
       this.#first.set(key, slot);
       if (this.#first.size >= MAP_KEYS) {
@@ -53,12 +53,12 @@ export class KeyIndex {
   }
 
   /** Seeded, so that nobody can choose keys that all meet in one shard. */
-  #shard(key: string): Map<string, number> {
+  #shard(key: string): Map<string, T> {
     let hash = this.#seed;
     for (let at = 0; at < key.length; at += 1) {
       hash = Math.imul(hash ^ key.charCodeAt(at), 0x01000193);
     }
     hash ^= hash >>> 15;
-    return this.#shards[hash & (this.#shardCount - 1)] as Map<string, number>;
+    return this.#shards[hash & (this.#shardCount - 1)] as Map<string, T>;
   }
 }

@@ -26,6 +26,8 @@ const KNOWN = ["name", "algorithm", "limit", "window", "burst", "strict"];
 export interface Limits {
   readonly set: LimitSet;
   readonly names: readonly string[];
+  /** What they were made from. */
+  readonly options: readonly LimitOptions[];
 }
 
 /** Checks limits; throws "bad_policy" naming the option and its value. */
@@ -37,7 +39,8 @@ export function limitsFrom(given: unknown): Limits {
   });
   try {
     const set = new LimitSet(plain);
-    return { set, names: plain.map((options) => String(options.name ?? "default")) };
+    const names = plain.map((options) => String(options.name ?? "default"));
+    return { set, names, options: plain as unknown as LimitOptions[] };
   } catch (thrown) {
     throw policyError(thrown, list);
   }

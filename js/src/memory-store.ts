@@ -1,4 +1,4 @@
-import { type BurstSet, Memory, type MessageCall, memory as wasmMemory } from "#wasm";
+import { type BurstSet, Memory, MessageCall, memory as wasmMemory } from "#wasm";
 import { type Decision, decisionFrom, REASONS, type Reason } from "./decision.js";
 import { errorFrom, limiterClosed, show, TidegateError } from "./errors.js";
 import { emit, isHeard } from "./events.js";
@@ -67,7 +67,8 @@ export class MemoryStore implements Store {
       options.maxBytes === undefined ? 256 << 20 : countOf(options.maxBytes, "maxBytes");
     const onFull = oneOf(options.onFull, "onFull", ["deny", "share"], "deny");
     const now = clockOf(options.now);
-    this[DRIVER] = new MemoryDriver(maxKeys, maxBytes, onFull, now);
+    const epoch = options.now === undefined ? wallClock() : (ms: number) => ms;
+    this[DRIVER] = new MemoryDriver(maxKeys, maxBytes, onFull, now, epoch);
   }
 
   /** Live keys of all kinds. */
@@ -83,6 +84,22 @@ export class MemoryStore implements Store {
 const origin = Math.floor(performance.timeOrigin);
 function monotonicNow(): number {
   return origin + performance.now();
+}
+
+/** How far the two clocks may drift apart before an epoch time follows the wall clock. */
+const DRIFT_MS = 100;
+
+/**
+ * Turns a monotonic time into the wall clock's. The offset stays the same until somebody has set that
+ * clock, so that one moment has one name.
+ */
+function wallClock(): (ms: number) => number {
+  let offset = 0;
+  return (ms) => {
+    const drift = Date.now() - monotonicNow();
+    if (Math.abs(drift - offset) > DRIFT_MS) offset = Math.round(drift);
+    return ms + offset;
+  };
 }
 
 function clockOf(now: (() => number) | undefined): () => number {
@@ -101,18 +118,27 @@ function clockOf(now: (() => number) | undefined): () => number {
 }
 
 /** The table in wasm memory, the indexes beside it, and the block in which it tells its numbers. */
-class MemoryDriver implements Driver {
+export class MemoryDriver implements Driver {
   readonly table: Memory;
   readonly now: () => number;
+  /** A time of `now` as the host's other clocks know it. */
+  readonly epoch: (ms: number) => number;
   readonly limitSlots: SlotIndex;
   readonly #messageSlots: SlotIndex;
   readonly #burstSlots: SlotIndex;
   readonly #out: number;
   #numbers: Float64Array;
 
-  constructor(maxKeys: number, maxBytes: number, onFull: "deny" | "share", now: () => number) {
+  constructor(
+    maxKeys: number,
+    maxBytes: number,
+    onFull: "deny" | "share",
+    now: () => number,
+    epoch: (ms: number) => number,
+  ) {
     this.table = new Memory(maxKeys, maxBytes, onFull === "share");
     this.now = now;
+    this.epoch = epoch;
     this.limitSlots = new SlotIndex(maxKeys);
     this.#messageSlots = new SlotIndex(maxKeys);
     this.#burstSlots = new SlotIndex(maxKeys);
@@ -137,7 +163,31 @@ class MemoryDriver implements Driver {
   }
 
   messages(prefix: string): MessageDriver {
-    const index = this.#messageSlots.of(prefix);
+    return this.#messagesIn(this.#messageSlots.of(prefix));
+  }
+
+  /** Limits on the keys that are a tree. */
+  limitTree(limits: Limits): MemoryLimits {
+    return new MemoryLimits(this, this.limitSlots.tree(), limits);
+  }
+
+  /** Ids that are a tree. */
+  messageTree(): MessageDriver {
+    return this.#messagesIn(this.#messageSlots.tree());
+  }
+
+  /** Forgets the limits and the ids of those trees that are the key, or begin with it and a colon. */
+  clear(key: string, limits: MemoryLimits | undefined): void {
+    for (const slot of this.limitSlots.tree().below(key)) limits?.resetAt(slot);
+    const forget = MessageCall.forget();
+    for (const slot of this.#messageSlots.tree().below(key)) {
+      this.table.message(slot, NONE, forget, this.now());
+    }
+    forget.free();
+    this.#forgetMessages();
+  }
+
+  #messagesIn(index: PrefixIndex): MessageDriver {
     const { table } = this;
     return {
       first: (id: string, ttlMs: number): boolean =>
@@ -219,7 +269,7 @@ class MemoryDriver implements Driver {
 }
 
 /** The limits of one Limiter on the table. */
-class MemoryLimits implements SyncLimitDriver {
+export class MemoryLimits implements SyncLimitDriver {
   readonly #driver: MemoryDriver;
   readonly #table: Memory;
   readonly #index: PrefixIndex;
@@ -235,8 +285,7 @@ class MemoryLimits implements SyncLimitDriver {
     this.#names = limits.names;
   }
 
-  consume(key: string, cost: number): Decision {
-    const now = this.#driver.now();
+  consume(key: string, cost: number, now = this.#driver.now()): Decision {
     const slot = this.#index.get(key);
     let reason = TOLD_NONE;
     if (slot !== undefined) reason = this.#table.consume(this.#limiter, slot, NONE, cost, now);
@@ -283,7 +332,11 @@ class MemoryLimits implements SyncLimitDriver {
 
   reset(key: string): void {
     const slot = this.#index.get(key);
-    if (slot === undefined) return;
+    if (slot !== undefined) this.resetAt(slot);
+  }
+
+  /** As `reset`, of whatever key has that slot. */
+  resetAt(slot: number): void {
     this.#table.reset(this.#limiter, slot, NONE);
     this.#driver.forgetLimits();
   }

@@ -1,5 +1,8 @@
+import { digest } from "#wasm";
 import { isLong, shortened } from "./key.js";
 import { KeyIndex } from "./key-index.js";
+import { KeyTree } from "./key-tree.js";
+import { bad, textBytes } from "./options.js";
 
 /** Slots per chunk of the way back from slots to keys; a chunk is never copied to grow. */
 const CHUNK = 1 << 12;
@@ -9,32 +12,55 @@ interface Chunk {
   readonly owners: Uint32Array;
 }
 
-/** The keys of one prefix. Long ones are kept as their hash, apart from those that are as they are. */
+/** The keys of one prefix. Long ones are kept shortened, apart from those that are as they are. */
 export class PrefixIndex {
   constructor(
-    private readonly slots: SlotIndex,
-    private readonly plain: number,
-    private readonly long: number,
+    protected readonly slots: SlotIndex,
+    protected readonly plain: number,
+    protected readonly long: number,
+    private readonly short = shortened,
   ) {}
 
   get(key: string): number | undefined {
     return isLong(key)
-      ? this.slots.index(this.long).get(shortened(key))
+      ? this.slots.index(this.long).get(this.short(key))
       : this.slots.index(this.plain).get(key);
   }
 
   add(key: string, slot: number): void {
-    if (isLong(key)) this.slots.add(this.long, shortened(key), slot);
+    if (isLong(key)) this.slots.add(this.long, this.short(key), slot);
     else this.slots.add(this.plain, key, slot);
   }
+}
+
+/** Keys of which it is known what is below each, along their colons. */
+export class TreeIndex extends PrefixIndex {
+  constructor(slots: SlotIndex, plain: number, long: number) {
+    super(slots, plain, long, cut);
+  }
+
+  /** The slots of the key and of those that begin with it and a colon. */
+  below(key: string): number[] {
+    if (isLong(key)) bad("bad_argument", "prefix", key, "a string of at most 200 characters");
+    const own = this.get(key);
+    const trees = [this.plain, this.long].map((index) => this.slots.index(index) as KeyTree);
+    const below = trees.flatMap((tree) => tree.below(key));
+    return own === undefined ? below : [own, ...below];
+  }
+}
+
+/** A long key: as it is up to its last colon that is not too far on, and then its hash. */
+function cut(key: string): string {
+  return key.slice(0, key.lastIndexOf(":", 200) + 1) + digest(textBytes(key));
 }
 
 /** Finds the slots of one table by prefix and key, and forgets those that the table freed. */
 export class SlotIndex {
   readonly #maxKeys: number;
-  readonly #indexes: KeyIndex[] = [];
+  readonly #indexes: (KeyIndex | KeyTree)[] = [];
   readonly #prefixes = new Map<string, PrefixIndex>();
   readonly #chunks: Chunk[] = [];
+  #tree: TreeIndex | undefined;
 
   constructor(maxKeys: number) {
     this.#maxKeys = maxKeys;
@@ -51,8 +77,17 @@ export class SlotIndex {
     return found;
   }
 
-  index(number: number): KeyIndex {
-    return this.#indexes[number] as KeyIndex;
+  /** The one index of this table that is a tree; no prefix has it. */
+  tree(): TreeIndex {
+    if (this.#tree === undefined) {
+      const first = this.#indexes.push(new KeyTree(this.#maxKeys), new KeyTree(this.#maxKeys)) - 2;
+      this.#tree = new TreeIndex(this, first, first + 1);
+    }
+    return this.#tree;
+  }
+
+  index(number: number): KeyIndex | KeyTree {
+    return this.#indexes[number] as KeyIndex | KeyTree;
   }
 
   add(index: number, key: string, slot: number): void {
