@@ -225,7 +225,15 @@ fn run(most: u32, steps: &[Step]) {
                     continue;
                 };
                 let (expected, _) = record.consume(limits, cost, at(now), Clock::Store);
-                match table.table.consume(*limiter, handle, cost, at(now)) {
+                // Every other one asks for no more than the reason.
+                let decision = if now % 2 == 0 {
+                    table.table.consume(*limiter, handle, cost, at(now))
+                } else {
+                    let reason = table.table.try_consume(*limiter, handle, cost, at(now));
+                    assert!(reason.is_none_or(|reason| reason == expected.reason));
+                    reason.map(|_| expected)
+                };
+                match decision {
                     Some(decision) => {
                         assert!(table.slots.contains_key(&key), "a handle outlived its key");
                         assert_eq!(decision, expected, "handle of key {key}");
