@@ -28,7 +28,7 @@ export function openSqlite(file) {
 }
 
 /** A pool of connections to the server whose socket is in that directory. */
-export function openPostgres(socket, max = 8) {
+export function openPostgres(socket, max = 4) {
   return new pg.Pool({ host: socket, user: "postgres", database: "postgres", max });
 }
 

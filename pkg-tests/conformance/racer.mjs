@@ -13,7 +13,7 @@ function opened() {
     const database = openSqlite(place);
     return { store: storeFrom(sqliteStore(database)), close: () => database.close() };
   }
-  const pool = openPostgres(place, 4);
+  const pool = openPostgres(place, 2);
   return { store: storeFrom(postgresStore(pool)), close: () => pool.end() };
 }
 

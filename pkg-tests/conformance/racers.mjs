@@ -39,12 +39,12 @@ export function raceTests(kind, place) {
 
   const algorithms = ["leaky-bucket", "fixed-window", "sliding-window"];
   for (const algorithm of algorithms) {
-    test(`${processes} processes: of 100 calls on a ${algorithm} of 30, 30 are admitted`, async () => {
-      const limit = { name: algorithm, algorithm, limit: 30 };
-      const admitted = await ask({ race: "consume", limit, calls: 25 });
+    test(`${processes} processes: of 60 calls on a ${algorithm} of 20, 20 are admitted`, async () => {
+      const limit = { name: algorithm, algorithm, limit: 20 };
+      const admitted = await ask({ race: "consume", limit, calls: 15 });
       assert.equal(
         admitted.reduce((sum, count) => sum + count),
-        30,
+        20,
       );
     });
   }
@@ -57,8 +57,8 @@ export function raceTests(kind, place) {
     assert.deepEqual(sorted(await ask({ race: "claim", ids: 50 })), numbers(50));
   });
 
-  test(`${processes} processes: each of 10 bursts fires once`, async () => {
-    const question = { race: "observe", identities: 10, calls: 10, threshold: 25 };
-    assert.deepEqual(sorted(await ask(question)), numbers(10));
+  test(`${processes} processes: each of 5 bursts fires once`, async () => {
+    const question = { race: "observe", identities: 5, calls: 6, threshold: 15 };
+    assert.deepEqual(sorted(await ask(question)), numbers(5));
   });
 }

@@ -2,6 +2,7 @@ import { BurstDetector } from "../burst-detector.js";
 import { Deduplicator } from "../deduplicator.js";
 import { TidegateError } from "../errors.js";
 import { Limiter } from "../limiter.js";
+import type { LimitOptions } from "../limits.js";
 import { refused, same, Unexpected, within } from "./expect.js";
 import type { Case, Trial } from "./trial.js";
 
@@ -17,6 +18,11 @@ export const promiseCases: readonly Case[] = [
     name: "a synchronous store answers at once, another one says so",
     needs: ["records"],
     body: synchronous,
+  },
+  {
+    name: "a five-method store refuses what its methods cannot do",
+    needs: ["five methods"],
+    body: fiveMethods,
   },
   { name: "closing is idempotent, and what is closed says so", needs: [], body: closed },
 ];
@@ -51,6 +57,36 @@ async function bestEffort(trial: Trial): Promise<void> {
   await refused(() => new BurstDetector(burst), "unsupported", "a burst detector");
   trial.limiter(limit);
   trial.deduplicator();
+}
+
+async function fiveMethods(trial: Trial): Promise<void> {
+  const window = trial.longMs;
+  const fixed = { algorithm: "fixed-window", limit: 3, window } as const;
+  const limits: [string, LimitOptions | LimitOptions[]][] = [
+    ["a leaky bucket", { limit: 3, window }],
+    ["a sliding window", { algorithm: "sliding-window", limit: 3, window }],
+    [
+      "two limits",
+      [
+        { ...fixed, name: "one" },
+        { ...fixed, name: "other" },
+      ],
+    ],
+  ];
+  for (const [title, limit] of limits)
+    await refused(() => trial.limiter(limit), "unsupported", title);
+  const limiter = trial.limiter(fixed);
+  await refused(() => limiter.consume("key", { cost: 2 }), "unsupported", "a cost of 2");
+  for (const call of ["peek", "refund", "unblock"] as const) {
+    await refused(() => limiter[call]("key"), "unsupported", call);
+  }
+  const ids = trial.deduplicator();
+  await refused(() => ids.claim("id"), "unsupported", "a claim");
+  await refused(
+    () => trial.detector({ threshold: 2, window }).observe("identity"),
+    "unsupported",
+    "an alarm",
+  );
 }
 
 async function synchronous(trial: Trial): Promise<void> {

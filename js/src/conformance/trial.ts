@@ -24,6 +24,8 @@ export type Need =
   | "best-effort"
   /** The store runs every operation, not only those of a five-method store. */
   | "records"
+  /** It runs only those. */
+  | "five methods"
   /** Time can be moved. */
   | "advance"
   /** Time has to be waited for. */
@@ -78,6 +80,8 @@ export class Trial {
         return !this.exact;
       case "records":
         return this.#keepsRecords();
+      case "five methods":
+        return !this.#keepsRecords();
       case "advance":
         return this.options.advance !== undefined;
       case "wait":
