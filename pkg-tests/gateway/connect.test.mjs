@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { createServer } from "node:http";
 import { test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import { Server } from "socket.io";
+import { io as connectTo } from "socket.io-client";
 import { createGateway } from "tidegate/socket.io";
 import { connected, Database, gate, refusedBy, start, stillStore, until } from "./harness.mjs";
 
@@ -17,7 +17,12 @@ async function letIn(dial, clients) {
   const entered = [];
   for (const options of clients) {
     const client = dial(options);
-    entered.push(await connected(client).then(() => true, () => false));
+    entered.push(
+      await connected(client).then(
+        () => true,
+        () => false,
+      ),
+    );
   }
   return entered;
 }
@@ -25,36 +30,27 @@ async function letIn(dial, clients) {
 test("too many handshakes are refused before authentication, with the refusal as the error's data", async (t) => {
   let authentications = 0;
   const { store, advance } = stillStore();
-  const http = createServer();
-  const io = new Server(http);
-  // Registered last, and still asked first.
-  io.use((_, next) => {
-    authentications += 1;
-    next();
-  });
-  const gateway = createGateway({ store, connect: { limit: two } }).register(io);
-  http.listen(0, "127.0.0.1");
-  await once(http, "listening");
-  t.after(async () => {
-    await io.close();
-    await gateway.close();
-  });
-  const { io: dial } = await import("socket.io-client");
-  const clients = [];
-  t.after(() => clients.forEach((client) => client.disconnect()));
-  const next = () => {
-    const client = dial(`http://127.0.0.1:${http.address().port}`, { forceNew: true });
-    clients.push(client);
-    return client;
-  };
-  await connected(next());
-  await connected(next());
-  const refused = await refusedBy(next());
+  const { connect, dial } = await start(
+    t,
+    { store, connect: { limit: two } },
+    {
+      // Before the gateway, which is asked first all the same.
+      early: (io) => {
+        io.use((_, next) => {
+          authentications += 1;
+          next();
+        });
+      },
+    },
+  );
+  // By long polling and an upgrade, which is many requests.
+  for (let at = 0; at < 2; at += 1) await connect({ transports: ["polling", "websocket"] });
+  const refused = await refusedBy(dial());
   assert.equal(refused.message, "RATE_LIMITED");
   assert.deepEqual(refused.data, REFUSED);
   assert.equal(authentications, 2);
   advance(5_000);
-  await connected(next());
+  await connect();
   assert.equal(authentications, 3);
 });
 
@@ -96,7 +92,12 @@ test("coming back to a namespace over the same connection is authenticated, and 
   const entered = [];
   for (let at = 0; at < 3; at += 1) {
     if (at > 0) chat.connect();
-    entered.push(await connected(chat).then(() => true, () => false));
+    entered.push(
+      await connected(chat).then(
+        () => true,
+        () => false,
+      ),
+    );
     chat.disconnect();
     await until(() => io.of("/chat").sockets.size === 0);
   }
@@ -104,28 +105,32 @@ test("coming back to a namespace over the same connection is authenticated, and 
   assert.equal(authentications, 2);
 });
 
-test("sessions that never join a namespace are counted, also when the server listens later", async (t) => {
+test("sessions that never join a namespace are counted", async (t) => {
   const { store } = stillStore();
-  const io = new Server();
-  const gateway = createGateway({ store, connect: { limit: two } }).register(io);
-  const http = createServer();
-  io.attach(http);
-  http.listen(0, "127.0.0.1");
-  await once(http, "listening");
-  t.after(async () => {
-    await io.close();
-    await gateway.close();
-  });
-  const url = `http://127.0.0.1:${http.address().port}`;
+  const { dial, url } = await start(t, { store, connect: { limit: two } });
   for (let at = 0; at < 2; at += 1) {
     const response = await fetch(`${url}/socket.io/?EIO=4&transport=polling`);
     assert.equal(response.status, 200);
     await response.text();
   }
-  const { io: dial } = await import("socket.io-client");
-  const client = dial(url, { forceNew: true });
+  assert.deepEqual((await refusedBy(dial())).data, REFUSED);
+});
+
+test("a server that has been listening is watched, too", async (t) => {
+  const { store } = stillStore();
+  const io = new Server(0);
+  const gateway = createGateway({ store, connect: { limit: { limit: 1, window: "10s" } } });
+  gateway.register(io);
+  t.after(async () => {
+    await io.close();
+    await gateway.close();
+  });
+  const url = `http://127.0.0.1:${io.httpServer.address().port}`;
+  const session = await fetch(`${url}/socket.io/?EIO=4&transport=polling`);
+  await session.text();
+  const client = connectTo(url, { forceNew: true });
   t.after(() => client.disconnect());
-  assert.deepEqual((await refusedBy(client)).data, REFUSED);
+  assert.equal((await refusedBy(client)).data.code, "RATE_LIMITED");
 });
 
 test("whose word is taken for where a client comes from", async (t) => {
@@ -135,10 +140,20 @@ test("whose word is taken for where a client comes from", async (t) => {
     return (await start(t, { store, trustProxy, connect: { limit } })).dial;
   };
   // Nobody's: the peer is the same for all.
-  assert.deepEqual(await letIn(await trusting(), [from("192.0.2.1"), from("192.0.2.2")]), [true, false]);
-  assert.deepEqual(await letIn(await trusting(0), [from("192.0.2.1"), from("192.0.2.2")]), [true, false]);
+  assert.deepEqual(await letIn(await trusting(), [from("192.0.2.1"), from("192.0.2.2")]), [
+    true,
+    false,
+  ]);
+  assert.deepEqual(await letIn(await trusting(0), [from("192.0.2.1"), from("192.0.2.2")]), [
+    true,
+    false,
+  ]);
   // One proxy: the last entry is what it saw, whatever stands before it.
-  const one = [from("198.51.100.1", "192.0.2.1"), from("198.51.100.2", "192.0.2.1"), from("192.0.2.2")];
+  const one = [
+    from("198.51.100.1", "192.0.2.1"),
+    from("198.51.100.2", "192.0.2.1"),
+    from("192.0.2.2"),
+  ];
   assert.deepEqual(await letIn(await trusting(1), one), [true, false, true]);
   // Two: fewer hops than that, or an entry that is no address, and it is the peer.
   const forged = [from("192.0.2.1"), from("192.0.2.2"), from("junk", "192.0.2.3"), {}];
@@ -153,8 +168,14 @@ test("whose word is taken for where a client comes from", async (t) => {
     from("192.0.2.1", "2001:db8:aaab::1"),
   ];
   assert.deepEqual(await letIn(known, hops), [true, false, false, true, true]);
-  assert.deepEqual(await letIn(await trusting(["10.0.0.0/8"]), [from("192.0.2.1"), {}]), [true, false]);
-  assert.deepEqual(await letIn(await trusting(["0.0.0.0/0"]), [from("192.0.2.1"), from("192.0.2.2")]), [true, true]);
+  assert.deepEqual(await letIn(await trusting(["10.0.0.0/8"]), [from("192.0.2.1"), {}]), [
+    true,
+    false,
+  ]);
+  assert.deepEqual(
+    await letIn(await trusting(["0.0.0.0/0"]), [from("192.0.2.1"), from("192.0.2.2")]),
+    [true, true],
+  );
 });
 
 test("an IPv6 network is one client, and IPv4 in IPv6 is IPv4", async (t) => {
@@ -197,7 +218,8 @@ test("a client whose address is not known has a budget of its own", async (t) =>
     { store, events: { chat: { limit: { limit: 1, window: "10s" } } } },
     {
       // As it is with WebTransport, and behind a Unix socket.
-      before: (io) => io.engine.on("connection", (conn) => Object.assign(conn, { remoteAddress: undefined })),
+      before: (io) =>
+        io.engine.on("connection", (conn) => Object.assign(conn, { remoteAddress: undefined })),
       onConnection: (socket) => socket.on("chat", (acknowledge) => acknowledge({ ok: true })),
     },
   );

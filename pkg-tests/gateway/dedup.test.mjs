@@ -131,7 +131,8 @@ test("copies that arrive meanwhile wait outside the queue, on whichever socket, 
   await Promise.all([settled(one), settled(other)]);
   assert.equal(orders.length, 1);
   open();
-  for (const answer of await Promise.all(answers)) assert.deepEqual(answer, { ok: true, number: 1 });
+  for (const answer of await Promise.all(answers))
+    assert.deepEqual(answer, { ok: true, number: 1 });
   assert.deepEqual(other.rejected, []);
 });
 
@@ -262,7 +263,8 @@ test("an identity of the user's own is the sender, unless it is an address or th
   const { connect } = await start(
     t,
     {
-      identify: ({ handshake, id }) => handshake.auth.session ?? (handshake.auth.own ? id : "::ffff:203.0.113.9"),
+      identify: ({ handshake, id }) =>
+        handshake.auth.session ?? (handshake.auth.own ? id : "::ffff:203.0.113.9"),
       events: order,
     },
     { onConnection: counting(orders) },
@@ -273,7 +275,10 @@ test("an identity of the user's own is the sender, unless it is an address or th
     await client.emitWithAck("order", { mid: "x" });
     return orders.length > before;
   };
-  assert.deepEqual([await handled({ session: "s" }), await handled({ session: "s" })], [true, false]);
+  assert.deepEqual(
+    [await handled({ session: "s" }), await handled({ session: "s" })],
+    [true, false],
+  );
   assert.deepEqual([await handled({}), await handled({})], [true, true]);
   assert.deepEqual([await handled({ own: true }), await handled({ own: true })], [true, true]);
 });
@@ -313,17 +318,32 @@ test("what an id is: own text or number, under _meta.mid or mid; anything else i
   assert.equal(await runsOf({ mid: "text" }), 1);
   assert.equal(await runsOf({ _meta: { mid: "meta" } }), 1);
   assert.equal(await runsOf({ _meta: { mid: "shared" } }, { mid: "shared" }), 1);
-  assert.equal(await runsOf({ _meta: { mid: "m1" }, mid: "same" }, { _meta: { mid: "m2" }, mid: "same" }), 2);
+  assert.equal(
+    await runsOf({ _meta: { mid: "m1" }, mid: "same" }, { _meta: { mid: "m2" }, mid: "same" }),
+    2,
+  );
   assert.equal(await runsOf({ _meta: { mid: null }, mid: "under null" }, { mid: "under null" }), 1);
   assert.equal(await runsOf({ mid: 7 }, { mid: "7" }), 1);
   assert.equal(await runsOf({ mid: 0 }), 1);
-  for (const mid of ["", null, true, {}, ["a"]]) assert.equal(await runsOf({ mid }), 2, String(mid));
+  for (const mid of ["", null, true, {}, ["a"]])
+    assert.equal(await runsOf({ mid }), 2, String(mid));
   for (const payload of [undefined, null, "text", 5, [], {}, Buffer.from("mid")]) {
     assert.equal(await runsOf(payload), 2, String(payload));
   }
   // Ids are ordinary text, whatever they look like; long ones are told apart to the last character.
   const long = "x".repeat(500_000);
-  const odd = ["__proto__", "constructor", "\0", "\ud800", "\udfff", "*?[]{}", "a\nb", long, `${long}y`, `${long}z`];
+  const odd = [
+    "__proto__",
+    "constructor",
+    "\0",
+    "\ud800",
+    "\udfff",
+    "*?[]{}",
+    "a\nb",
+    long,
+    `${long}y`,
+    `${long}z`,
+  ];
   for (const mid of odd) assert.equal(await runsOf({ mid }), 1, mid.slice(0, 20));
 });
 
@@ -421,7 +441,8 @@ test("every argument of an acknowledgement is replayed, bytes as bytes", async (
     },
   );
   const client = await connect();
-  const send = (mid) => new Promise((resolve) => client.emit("order", { mid }, (...args) => resolve(args)));
+  const send = (mid) =>
+    new Promise((resolve) => client.emit("order", { mid }, (...args) => resolve(args)));
   for (const mid of Object.keys(answers)) {
     const first = await send(mid);
     assert.deepEqual(await send(mid), first, mid);
@@ -485,7 +506,8 @@ test("an acknowledgement is committed before it is sent", async (t) => {
   const { opened, open } = gate();
   let held = false;
   database.before = (method, key) => {
-    if (method !== "compareAndSet" || [...database.values.keys()].every((known) => known !== key)) return undefined;
+    if (method !== "compareAndSet" || [...database.values.keys()].every((known) => known !== key))
+      return undefined;
     held = true;
     return opened;
   };

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Server } from "socket.io";
+import { io as dial } from "socket.io-client";
 import { createGateway } from "tidegate/socket.io";
 import { gate, start, stillStore, until } from "./harness.mjs";
 
@@ -29,27 +30,37 @@ test("a handler needs a socket of a registered server, a name and a function", a
   const { gateway, connect } = await start(t, {}, { onConnection: chatting });
   await connect();
   const stranger = { on() {} };
-  assert.throws(() => gateway.on(stranger, "chat", () => {}), { code: "bad_argument", message: /socket/ });
+  assert.throws(() => gateway.on(stranger, "chat", () => {}), {
+    code: "bad_argument",
+    message: /socket/,
+  });
   assert.throws(() => gateway.on(undefined, "chat", () => {}), { code: "bad_argument" });
 });
 
 test("handlers may be given as soon as a socket is there, and wrong ones are refused", async (t) => {
   const refused = [];
-  const { connect } = await start(t, { events: { early: { dedup: {} } } }, {
-    before: (io, gateway) => {
-      io.use((socket, next) => {
-        gateway.on(socket, "early", () => "handled");
-        for (const [event, handler] of [[7, () => {}], ["chat", "handler"]]) {
-          try {
-            gateway.on(socket, event, handler);
-          } catch ({ code }) {
-            refused.push(code);
+  const { connect } = await start(
+    t,
+    { events: { early: { dedup: {} } } },
+    {
+      before: (io, gateway) => {
+        io.use((socket, next) => {
+          gateway.on(socket, "early", () => "handled");
+          for (const [event, handler] of [
+            [7, () => {}],
+            ["chat", "handler"],
+          ]) {
+            try {
+              gateway.on(socket, event, handler);
+            } catch ({ code }) {
+              refused.push(code);
+            }
           }
-        }
-        next();
-      });
+          next();
+        });
+      },
     },
-  });
+  );
   const client = await connect();
   assert.equal(await client.emitWithAck("early", { mid: "a" }), "handled");
   assert.deepEqual(refused, ["bad_argument", "bad_argument"]);
@@ -57,18 +68,23 @@ test("handlers may be given as soon as a socket is there, and wrong ones are ref
 
 test("two servers of one gateway share budgets; a server may differ", async (t) => {
   const { store } = stillStore();
-  const here = await start(t, { store, events: { chat: { limit: two } } }, { onConnection: chatting });
+  const here = await start(
+    t,
+    { store, events: { chat: { limit: two } } },
+    { onConnection: chatting },
+  );
   const other = new Server();
   other.on("connection", chatting);
   here.gateway.register(other);
   const strict = new Server();
   strict.on("connection", chatting);
-  here.gateway.register(strict, { events: { chat: { limit: { ...two, limit: 1, name: "strict" } } } });
+  here.gateway.register(strict, {
+    events: { chat: { limit: { ...two, limit: 1, name: "strict" } } },
+  });
   t.after(() => Promise.all([other.close(), strict.close()]));
   const connectTo = async (io) => {
     io.listen(0);
     await until(() => io.httpServer.listening);
-    const { io: dial } = await import("socket.io-client");
     const client = dial(`http://127.0.0.1:${io.httpServer.address().port}`, { forceNew: true });
     t.after(() => client.disconnect());
     return client;
@@ -114,6 +130,10 @@ test("a gateway that is closed refuses what has a rule, and waits for the handle
 
 test("a server of long-polling clients only is limited as any other", async (t) => {
   const { store } = stillStore();
-  const { connect } = await start(t, { store, events: { chat: { limit: two } } }, { onConnection: chatting });
+  const { connect } = await start(
+    t,
+    { store, events: { chat: { limit: two } } },
+    { onConnection: chatting },
+  );
   assert.deepEqual(await oks(await connect({ transports: ["polling"] }), 3), [true, true, false]);
 });

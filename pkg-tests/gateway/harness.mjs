@@ -7,11 +7,16 @@ import { io as connectTo } from "socket.io-client";
 import { MemoryStore, storeFrom } from "tidegate";
 import { createGateway } from "tidegate/socket.io";
 
-/** Starts a server, which is closed with all its clients when the test ends. `onConnection` gets the socket and the gateway. */
-export async function start(t, options, { io: serverOptions, onConnection, before } = {}) {
+/**
+ * Starts a server, which is closed with all its clients when the test ends. `early` gets it before the gateway is
+ * registered, `before` afterwards, and `onConnection` every socket.
+ */
+export async function start(t, options, { io: serverOptions, early, before, onConnection } = {}) {
   const http = createServer();
-  const io = new Server(http, { serveClient: false, ...serverOptions });
+  const io = new Server(serverOptions);
+  early?.(io);
   const gateway = createGateway(options).register(io);
+  io.attach(http, { serveClient: false });
   before?.(io, gateway);
   if (onConnection) io.on("connection", (socket) => onConnection(socket, gateway));
   http.listen(0, "127.0.0.1");

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { onEvent } from "tidegate";
 import { as, believe, settled, start, stillStore, until } from "./harness.mjs";
 
 const two = { limit: 2, window: "10s" };
@@ -188,7 +189,10 @@ test("events without a rule pass, and those of the others have a budget each", a
   const { store } = stillStore();
   const { connect } = await start(
     t,
-    { store, events: { "*": { limit: two }, chat: { limit: { limit: 1, window: "10s" } }, settled: {} } },
+    {
+      store,
+      events: { "*": { limit: two }, chat: { limit: { limit: 1, window: "10s" } }, settled: {} },
+    },
     { onConnection: listening(handled, "chat", "one", "two", "*", "7") },
   );
   const client = await connect();
@@ -231,7 +235,8 @@ test("names that objects inherit have rules only where they are given one", asyn
     { onConnection: listening(handled, "__proto__", "constructor") },
   );
   const client = await connect();
-  for (let at = 0; at < 3; at += 1) assert.equal((await client.emitWithAck("constructor")).ok, true);
+  for (let at = 0; at < 3; at += 1)
+    assert.equal((await client.emitWithAck("constructor")).ok, true);
   const answers = [];
   for (let at = 0; at < 3; at += 1) answers.push((await client.emitWithAck("__proto__")).ok);
   assert.deepEqual(answers, [true, true, false]);
@@ -275,7 +280,10 @@ test("a user's sockets share a budget, a reconnect buys no new one, and users do
   assert.equal(await sent(await connect(as("bob")), 6), 5);
   assert.equal(await sent(await connect(as("a")), 6), 5);
   // A user's id is the same as text and as a number, and never the same as an address.
-  assert.equal((await sent(await connect(as(42)), 3)) + (await sent(await connect(as("42")), 3)), 5);
+  assert.equal(
+    (await sent(await connect(as(42)), 3)) + (await sent(await connect(as("42")), 3)),
+    5,
+  );
   assert.equal(await sent(await connect(as("127.0.0.1")), 6), 5);
   // Whoever has no name is known by the address, also when the socket is a new one.
   assert.equal(await sent(await connect(), 3), 3);
@@ -291,7 +299,8 @@ test("parts of keys that could be read in two ways are two keys", async (t) => {
     {
       before: (io) => {
         believe(io);
-        for (const name of ["/a", "/a:b"]) io.of(name).on("connection", listening([], "chat", "b:chat"));
+        for (const name of ["/a", "/a:b"])
+          io.of(name).on("connection", listening([], "chat", "b:chat"));
       },
     },
   );
@@ -392,7 +401,10 @@ test("namespaces have budgets of their own, those made later and dynamic ones to
       onConnection: listening([], "chat"),
       before: (io) => {
         io.of(/^\/room-\d+$/).on("connection", listening([], "chat"));
-        io.of((name, auth, next) => next(null, name === "/asked")).on("connection", listening([], "chat"));
+        io.of((name, _, next) => next(null, name === "/asked")).on(
+          "connection",
+          listening([], "chat"),
+        );
       },
     },
   );
@@ -423,7 +435,11 @@ test("acknowledgements in the shape that clients of Arkos know, or any other", a
   };
   for (const [name, shape] of Object.entries(shapes)) {
     const { store } = stillStore();
-    const options = { store, acks: acks[name], events: { chat: { limit: { limit: 1, window: "10s" } } } };
+    const options = {
+      store,
+      acks: acks[name],
+      events: { chat: { limit: { limit: 1, window: "10s" } } },
+    };
     const { connect } = await start(t, options, { onConnection: listening(handled, "chat") });
     const client = await connect();
     await client.emitWithAck("chat");
@@ -451,7 +467,6 @@ test("bytes, several arguments and volatile packets reach the handlers as they w
 });
 
 test("a rehearsal reports, and refuses nothing", async (t) => {
-  const { onEvent } = await import("tidegate");
   const handled = [];
   const events = [];
   const { store } = stillStore();
@@ -472,7 +487,9 @@ test("a rehearsal reports, and refuses nothing", async (t) => {
     assert.deepEqual(await client.emitWithAck("chat", { mid: "same" }), { ok: true });
   }
   assert.equal(handled.length, 3);
-  const dryRuns = events.filter(({ type }) => type === "decision").map(({ decision }) => decision.dryRun);
+  const dryRuns = events
+    .filter(({ type }) => type === "decision")
+    .map(({ decision }) => decision.dryRun);
   assert.deepEqual(dryRuns, [false, true, false, false, true]);
   assert.equal(events.filter(({ type }) => type === "duplicate").length, 1);
   assert.ok(client.connected);

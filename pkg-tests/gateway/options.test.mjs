@@ -65,10 +65,9 @@ test("what makes no sense is refused at once, by the name of the option and its 
 test("a store that loses races is refused", () => {
   const adapter = { get: () => null, compareAndSet: () => true, atomicity: "best-effort" };
   for (const rule of [{ limit }, { dedup: {} }]) {
-    assert.throws(
-      () => createGateway({ store: storeFrom(adapter), events: { chat: rule } }),
-      { code: "unsupported" },
-    );
+    assert.throws(() => createGateway({ store: storeFrom(adapter), events: { chat: rule } }), {
+      code: "unsupported",
+    });
   }
 });
 

@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
-import { as, believe, Database, gate, start, stillStore, until } from "./harness.mjs";
+import { MemoryStore } from "tidegate";
+import { as, believe, Database, gate, start, until } from "./harness.mjs";
 
 const plenty = { limit: 100_000, window: "1s" };
 const UNAVAILABLE = "STORE_UNAVAILABLE";
@@ -28,7 +30,11 @@ test("packets of one socket reach the handlers in the order sent, however long t
     {
       store: database.store(),
       timeout: "5s",
-      events: { limited: { limit: plenty }, once: { dedup: {} }, both: { limit: plenty, dedup: {} } },
+      events: {
+        limited: { limit: plenty },
+        once: { dedup: {} },
+        both: { limit: plenty, dedup: {} },
+      },
     },
     { onConnection: noting(handled, "limited", "once", "both", "free") },
   );
@@ -122,7 +128,8 @@ test("so many packets wait for the store and no more, and the client is told", a
   await until(() => client.rejected.length === 1);
   assert.equal(client.rejected[0][1].code, "OVERLOADED");
   open();
-  for (const answer of await Promise.all(answers.slice(0, 3))) assert.deepEqual(answer, { ok: true });
+  for (const answer of await Promise.all(answers.slice(0, 3)))
+    assert.deepEqual(answer, { ok: true });
   assert.deepEqual(handled, [1, 2, 3]);
 });
 
@@ -175,7 +182,10 @@ test("what waits for the store when its socket leaves is dropped, uncharged and 
   assert.deepEqual(handled, ["a"]);
   // One for each "a"; "b" and "c" were never decided on.
   assert.deepEqual(await second.emitWithAck("order", { at: "d", mid: "d" }), { ok: true });
-  assert.equal((await second.emitWithAck("order", { at: "e", mid: "e" })).error.code, "RATE_LIMITED");
+  assert.equal(
+    (await second.emitWithAck("order", { at: "e", mid: "e" })).error.code,
+    "RATE_LIMITED",
+  );
 });
 
 test("a store that fails: each policy, as the client sees it", async (t) => {
@@ -223,7 +233,6 @@ test("a store that fails: each policy, as the client sees it", async (t) => {
 
 test("a clock that tells nonsense refuses packets, and stops nothing", async (t) => {
   let now = 0;
-  const { MemoryStore } = await import("tidegate");
   const { connect } = await start(
     t,
     {
@@ -259,8 +268,7 @@ test("a store that answers again is used again", async (t) => {
   assert.equal(handled.length, 1);
 });
 
-test("a middleware of the server that throws while the store is asked does not stop the queue", async (t) => {
-  const { spawnSync } = await import("node:child_process");
+test("a middleware of the server that throws while the store is asked does not stop the queue", () => {
   const script = new URL("throwing.mjs", import.meta.url);
   const { stdout, stderr } = spawnSync(process.execPath, [script.pathname], { encoding: "utf8" });
   const told = stdout.split("\n").filter(Boolean);
