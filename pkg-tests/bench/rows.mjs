@@ -1,0 +1,75 @@
+// The rows of the table: what is measured, beside whom. The first contestant of a row is tidegate's.
+
+import * as those from "./contestants.mjs";
+import { keysOf } from "./measure.mjs";
+
+const { PLENTY } = those;
+const ONE = 1;
+
+const handles = ["handle.tryConsume", those.handles];
+const consumeSync = ["consumeSync", those.consumeSync];
+const consume = ["await consume", those.consume];
+const clock = ["Date.now() alone", those.clock];
+const map = ["Map counter by hand", those.mapCounter];
+const flexible = ["rate-limiter-flexible, awaited", those.flexible];
+const limiter = ["limiter, in a Map", those.limiterPackage];
+const express = ["express-rate-limit's MemoryStore, awaited", those.expressStore];
+
+/** Calls on keys that are there: all of them admitted, or all of them denied. */
+function known(keyCount, calls, limit, contestants) {
+  return {
+    calls,
+    admitted: limit === PLENTY ? calls : 0,
+    contestants: contestants.map(([name, make]) => {
+      const pass = make(limit)(keysOf(keyCount));
+      const run = async () => {
+        let admitted = 0;
+        for (let done = 0; done < calls; done += keyCount) admitted += await pass();
+        return admitted;
+      };
+      return { name, ready: pass(), prepare: () => run };
+    }),
+  };
+}
+
+/** Calls on keys that nobody has seen, all of them admitted. */
+function fresh(keyCount, contestants) {
+  return {
+    calls: keyCount,
+    admitted: keyCount,
+    contestants: contestants.map(([name, make]) => {
+      const contestant = make(PLENTY);
+      return { name, prepare: (round) => contestant(keysOf(keyCount, round * keyCount)) };
+    }),
+  };
+}
+
+export const rows = {
+  "handle.tryConsume, 1 000 keys": () =>
+    known(1_000, 400_000, PLENTY, [handles, clock, map, flexible]),
+  "handle.tryConsume, 100 000 keys": () =>
+    known(100_000, 400_000, PLENTY, [handles, clock, map, flexible]),
+  "handle.tryConsume, 1 000 000 keys": () =>
+    known(1_000_000, 1_000_000, PLENTY, [handles, clock, map]),
+  "consumeSync, 1 000 keys": () =>
+    known(1_000, 400_000, PLENTY, [consumeSync, map, limiter, express]),
+  "consumeSync, 100 000 keys": () =>
+    known(100_000, 400_000, PLENTY, [consumeSync, map, limiter, express]),
+  "await consume, 1 000 keys": () => known(1_000, 400_000, PLENTY, [consume, flexible, express]),
+  "await consume, 100 000 keys": () =>
+    known(100_000, 400_000, PLENTY, [consume, flexible, express]),
+  "denied: handle.tryConsume, 100 000 keys": () =>
+    known(100_000, 400_000, ONE, [handles, clock, map, flexible]),
+  "denied: consumeSync, 100 000 keys": () =>
+    known(100_000, 400_000, ONE, [consumeSync, map, limiter, express]),
+  "denied: await consume, 100 000 keys": () => known(100_000, 400_000, ONE, [consume, flexible]),
+  "first call of a new key: consumeSync": () =>
+    fresh(50_000, [consumeSync, map, limiter, flexible]),
+  "first call of a new key: handle and tryConsume": () =>
+    fresh(50_000, [["handle.tryConsume", those.freshHandles], map, flexible]),
+  "Deduplicator.first, new ids": () =>
+    fresh(50_000, [
+      ["await first", those.first],
+      ["Map of timers by hand", those.mapOfTimers],
+    ]),
+};
