@@ -158,7 +158,7 @@ async function windows(trial: Trial): Promise<void> {
 
 async function cooldown(trial: Trial): Promise<void> {
   const window = trial.atLeast(60_000);
-  const detector = trial.detector({ threshold: 2, window, cooldown: 3 * window });
+  const detector = trial.detector({ threshold: 2, window, cooldown: 2.5 * window });
   const { windowEndsInMs } = await detector.observe("clock");
   await trial.advance(windowEndsInMs);
   const fired: boolean[] = [];
