@@ -193,13 +193,14 @@ test("clearing agrees with a plain look through all keys", async () => {
     return Math.floor((seed / 2 ** 32) * below);
   };
   const parts = ["a", "b", "", "ab", "x".repeat(60), "y".repeat(150)];
-  const key = () =>
-    Array.from({ length: 1 + random(12) }, () => parts[random(random(3) ? 3 : parts.length)]).join(
-      ":",
-    ) || "a";
+  const part = () => parts[random(random(3) ? 3 : parts.length)];
+  const key = () => {
+    const beginning = random(2) ? "a:".repeat(7) : "";
+    return beginning + Array.from({ length: 1 + random(5) }, part).join(":") || "a";
+  };
   for (let step = 0; step < 20_000; step += 1) {
     const one = key();
-    if (random(4) > 0 || one.length > 200) {
+    if (random(8) > 0 || one.length > 200) {
       assert.equal(await store.setIfNotExists(one, 60), !known.has(one), one);
       known.add(one);
     } else {
@@ -226,22 +227,33 @@ test("clearing one of many takes no look at the others", async () => {
   assert.equal((await store.increment("arkos::rl:s1:message", 60_000)).count, 2);
 });
 
+/** How many MiB of the heap are in use, after what is garbage has gone. */
+function heapUsed() {
+  setFlagsFromString("--expose-gc");
+  runInNewContext("gc")();
+  return process.memoryUsage().heapUsed / 2 ** 20;
+}
+
 test("memory is bounded: what is over goes, and what clear needed goes with it", async () => {
   const { clock, store } = frozen({ maxKeys: 1_000 });
-  setFlagsFromString("--expose-gc");
-  const gc = runInNewContext("gc");
-  const used = () => {
-    gc();
-    return process.memoryUsage().heapUsed / 2 ** 20;
-  };
-  const before = used();
+  const before = heapUsed();
   for (let id = 0; id < 60_000; id += 1) {
     if (id % 500 === 0) clock.ms += 1_000;
     const { count } = await store.increment(`arkos::rl:socket-${id}:message`, 1_000);
     assert.equal(count, 1, `${id}`);
     assert.equal(await store.setIfNotExists(`arkos::dedup:message:${id}`, 1), true);
   }
-  const grown = used() - before;
+  const grown = heapUsed() - before;
+  assert.equal(await store.has("arkos::dedup:message:59999"), true, "the store is still in use");
+  assert.ok(grown < 3, `${grown} MiB`);
+});
+
+test("a key takes little room, however many colons are in it", async () => {
+  const { store } = frozen();
+  const before = heapUsed();
+  for (let id = 0; id < 2_000; id += 1) await store.increment(`${id}${":".repeat(190)}`, 1_000);
+  const grown = heapUsed() - before;
+  assert.equal((await store.increment(`0${":".repeat(190)}`, 1_000)).count, 2);
   assert.ok(grown < 10, `${grown} MiB`);
 });
 
