@@ -11,11 +11,12 @@ import { createGateway } from "tidegate/socket.io";
  * Starts a server, which is closed with all its clients when the test ends. `early` gets it before the gateway is
  * registered, `before` afterwards, and `onConnection` every socket.
  */
-export async function start(t, options, { io: serverOptions, early, before, onConnection } = {}) {
+export async function start(t, options, wishes = {}) {
+  const { io: serverOptions, overrides, early, before, onConnection } = wishes;
   const http = createServer();
   const io = new Server(serverOptions);
   early?.(io);
-  const gateway = createGateway(options).register(io);
+  const gateway = createGateway(options).register(io, overrides);
   io.attach(http, { serveClient: false });
   before?.(io, gateway);
   if (onConnection) io.on("connection", (socket) => onConnection(socket, gateway));

@@ -150,42 +150,43 @@ test("copies that wait are counted, too", async (t) => {
 });
 
 test("what waits for the store when its socket leaves is dropped, uncharged and unclaimed", async (t) => {
-  const database = new Database();
-  const held = gate();
-  const handled = [];
-  const { connect, io } = await start(
-    t,
-    {
-      store: database.store(),
-      timeout: "5s",
-      events: { order: { limit: { limit: 3, window: "1h" }, dedup: { lease: "1h" } } },
-    },
-    { before: believe, onConnection: noting(handled, "order") },
-  );
-  const first = await connect(as("ann"));
-  // Held once it is written: the claim is taken, and the answer on its way.
-  let claims = 0;
-  const { compareAndSet } = database;
-  database.compareAndSet = async (...args) => {
-    const wrote = await compareAndSet.apply(database, args);
-    if (args[0].includes("order:a") && ++claims === 1) await held.opened;
-    return wrote;
-  };
-  for (const mid of ["a", "b", "c"]) first.emit("order", { at: mid, mid });
-  await until(() => claims === 1);
-  first.disconnect();
-  await until(() => io.sockets.sockets.size === 0);
-  const second = await connect(as("ann"));
-  const answer = second.emitWithAck("order", { at: "a", mid: "a" });
-  held.open();
-  assert.deepEqual(await answer, { ok: true });
-  assert.deepEqual(handled, ["a"]);
-  // One for each "a"; "b" and "c" were never decided on.
-  assert.deepEqual(await second.emitWithAck("order", { at: "d", mid: "d" }), { ok: true });
-  assert.equal(
-    (await second.emitWithAck("order", { at: "e", mid: "e" })).error.code,
-    "RATE_LIMITED",
-  );
+  for (const send of ["emit", "emitWithAck"]) {
+    const database = new Database();
+    const held = gate();
+    const handled = [];
+    const { connect, io } = await start(
+      t,
+      {
+        store: database.store(),
+        timeout: "5s",
+        events: { order: { limit: { limit: 3, window: "1h" }, dedup: { lease: "1h" } } },
+      },
+      { before: believe, onConnection: noting(handled, "order") },
+    );
+    const first = await connect(as("ann"));
+    // Held once it is written: the claim is taken, and the answer on its way.
+    let claims = 0;
+    const { compareAndSet } = database;
+    database.compareAndSet = async (...args) => {
+      const wrote = await compareAndSet.apply(database, args);
+      if (args[0].includes("order:a") && ++claims === 1) await held.opened;
+      return wrote;
+    };
+    for (const mid of ["a", "b", "c"]) first.emit("order", { at: mid, mid });
+    await until(() => claims === 1);
+    first.disconnect();
+    await until(() => io.sockets.sockets.size === 0);
+    const second = await connect(as("ann"));
+    second[send]("order", { at: "a", mid: "a" });
+    held.open();
+    await until(() => handled.length === 1);
+    // One for each "a"; "b" and "c" were never decided on.
+    const answers = [];
+    for (const mid of ["d", "e"]) answers.push(await second.emitWithAck("order", { at: mid, mid }));
+    assert.deepEqual(answers[0], { ok: true });
+    assert.equal(answers[1].error.code, "RATE_LIMITED");
+    assert.deepEqual(handled, ["a", "d"]);
+  }
 });
 
 test("a store that fails: each policy, as the client sees it", async (t) => {

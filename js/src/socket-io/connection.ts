@@ -69,7 +69,7 @@ export class Connection {
     } else if (this.#queue === undefined) {
       this.#decide(packet, this.#judge);
     } else if (this.#isFull(this.#queue.length + 1)) {
-      this.#refuse(packet, refusal("OVERLOADED", this.#settings.retryAfterMs));
+      this.#refuse(packet, refusal("OVERLOADED", this.#settings.timeoutMs));
     } else {
       this.#queue.push(packet);
     }
@@ -156,9 +156,8 @@ export class Connection {
 
   /** Outside the queue: what was sent behind a duplicate does not wait for the handler of the first. */
   async #wait(packet: Packet, { key, messages, retryAfterMs }: Waiting): Promise<void> {
-    if (packet.ack === undefined) return;
     if (this.#waiting >= this.#settings.queueLimit) {
-      this.#refuse(packet, refusal("OVERLOADED", this.#settings.retryAfterMs));
+      this.#refuse(packet, refusal("OVERLOADED", this.#settings.timeoutMs));
       return;
     }
     this.#waiting += 1;

@@ -1,4 +1,5 @@
 import { Connection } from "./connection.js";
+import type { Refused } from "./handshakes.js";
 import { REJECTED } from "./packet.js";
 import type { Refusal } from "./refusal.js";
 import { type Done, type Namespace, recovers, type Server, type Socket } from "./server.js";
@@ -39,7 +40,7 @@ export class Door {
 
   #enter(socket: Socket, authenticate: (done: Done) => void, done: Done): void {
     const { handshakes } = this.#settings;
-    const decided = (refused: Refusal | undefined): void => {
+    const decided = (refused: Refused): void => {
       if (refused !== undefined) done(connectError(refused));
       else authenticate(ended);
     };
@@ -47,7 +48,7 @@ export class Door {
       if (error) handshakes?.left(socket);
       done(error);
     };
-    const refused = handshakes?.admit(socket);
+    const refused = this.#admit(socket);
     if (refused instanceof Promise) void refused.then(decided);
     else decided(refused);
   }
@@ -65,10 +66,16 @@ export class Door {
 
   /** It is too late for an error in place of the connection: the client is told, and disconnected. */
   async #admitLate(socket: Socket): Promise<void> {
-    const refused = await this.#settings.handshakes?.admit(socket);
+    const refused = await this.#admit(socket);
     if (refused === undefined) return;
     socket.emit(REJECTED, "connect", refused);
     socket.disconnect(true);
+  }
+
+  #admit(socket: Socket): Refused | Promise<Refused> {
+    const { handshakes, dryRun } = this.#settings;
+    const refused = handshakes?.admit(socket);
+    return dryRun ? undefined : refused;
   }
 
   #left(socket: Socket, reason: string): void {

@@ -1,3 +1,4 @@
+import type { ArkosGatewayStore } from "../arkos/gateway-store.js";
 import type { LimitOptions } from "../limits.js";
 import type { Duration } from "../options.js";
 import type { Store } from "../store.js";
@@ -23,8 +24,11 @@ export interface EventRule {
 }
 
 export interface GatewayOptions {
-  /** Default: a new MemoryStore. */
-  store?: Store;
+  /**
+   * Default: a new MemoryStore. Over the store of an Arkos gateway limits are fixed windows, and a message is remembered
+   * from when it is let through: a handler that fails cannot have it back.
+   */
+  store?: Store | ArkosGatewayStore;
   /** Namespaces the keys. Default "tg". */
   prefix?: string;
   /**

@@ -7,7 +7,7 @@ import { type Refusal, refusal, refusalOf } from "./refusal.js";
 import { type Conn, report, type Server, type Socket } from "./server.js";
 
 /** Why there is no way in; undefined when there is. */
-type Refused = Refusal | undefined;
+export type Refused = Refusal | undefined;
 
 /** A connection whose handshake was counted, and the namespaces that it was good for. */
 interface Handshake {
@@ -23,7 +23,6 @@ export interface HandshakesOptions {
   readonly synchronous: boolean;
   readonly onStoreError: "allow" | "deny" | "local";
   readonly retryAfterMs: number;
-  readonly dryRun: boolean;
 }
 
 /** Nobody knows when a socket closes; a client may ask again after this. */
@@ -66,7 +65,7 @@ export class Handshakes {
       identity = this.#identity(socket);
     } catch (error) {
       report(socket, error);
-      return this.#options.dryRun ? undefined : refusal("BAD_REQUEST");
+      return refusal("BAD_REQUEST");
     }
     const refused = this.#entered(socket, identity);
     if (!(refused instanceof Promise)) return refused ?? this.#hold(socket, identity);
@@ -134,11 +133,11 @@ export class Handshakes {
 
   /** Takes one of the places that an identity has. */
   #hold(socket: Socket, identity: string): Refused {
-    const { maxSockets, dryRun } = this.#options;
+    const { maxSockets } = this.#options;
     if (maxSockets === Infinity) return undefined;
     const place = `${identity}:${keyOf(socket.nsp.name)}`;
     const open = this.#open.get(place) ?? 0;
-    if (open >= maxSockets && !dryRun) {
+    if (open >= maxSockets) {
       return { ...refusal("RATE_LIMITED", SOCKETS_RETRY_MS), limit: maxSockets };
     }
     this.#open.set(place, open + 1);

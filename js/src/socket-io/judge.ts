@@ -48,10 +48,10 @@ export class Judge {
       if (!(decision instanceof Promise)) return this.#decided(order, decision);
       return decision.then(
         (decision) => this.#decided(order, decision),
-        () => this.#undecided(order),
+        (error) => this.#undecided(order, error),
       );
-    } catch {
-      return this.#undecided(order);
+    } catch (error) {
+      return this.#undecided(order, error);
     }
   }
 
@@ -140,13 +140,14 @@ export class Judge {
   }
 
   /** The store failed in a way that its limiter has no answer to. */
-  #undecided({ message }: Order): Verdict | Promise<Verdict> {
+  #undecided({ message }: Order, error: unknown): Verdict | Promise<Verdict> {
+    report(this.#socket, error);
     const { onStoreError } = this.#settings;
     return onStoreError === "allow" ? this.#admitted(message) : refuse(this.#unavailable());
   }
 
   #unavailable(): Refusal {
-    return refusal("STORE_UNAVAILABLE", this.#settings.retryAfterMs);
+    return refusal("STORE_UNAVAILABLE", this.#settings.timeoutMs);
   }
 }
 

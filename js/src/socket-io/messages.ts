@@ -20,6 +20,8 @@ export interface MessagesOptions {
   readonly local: Deduplicator | undefined;
   readonly onStoreError: "allow" | "deny" | "local";
   readonly synchronous: boolean;
+  /** False where the store can only tell that it has seen an id. */
+  readonly keepsResults: boolean;
   readonly leaseMs: number;
   /** After which it makes sense to ask a failed store again. */
   readonly retryAfterMs: number;
@@ -49,8 +51,10 @@ export class Messages {
 
   /** Takes a message to be handled, or tells what has become of it. */
   async claim(key: string): Promise<Verdict> {
+    const { deduplicator, keepsResults } = this.#options;
     try {
-      return this.#verdict(key, (await this.#options.deduplicator.claim(key)) as Found);
+      if (keepsResults) return this.#verdict(key, (await deduplicator.claim(key)) as Found);
+      return (await deduplicator.first(key)) ? PASS : { act: "replay", args: undefined };
     } catch {
       return this.#withoutStore(key);
     }

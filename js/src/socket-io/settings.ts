@@ -1,3 +1,6 @@
+import type { ArkosGatewayStore } from "../arkos/gateway-store.js";
+import { ArkosStore, isArkosShaped } from "../arkos-store.js";
+import { storeFrom } from "../cas-store.js";
 import { Deduplicator } from "../deduplicator.js";
 import { TidegateError } from "../errors.js";
 import { Limiter, type LimiterOptions } from "../limiter.js";
@@ -51,21 +54,22 @@ export class Settings {
   readonly denialLimit: DenialLimit | undefined;
   /** Whether the user's own function names senders: it may name a socket after itself. */
   readonly hasOwnNames: boolean;
-  /** After how long it makes sense to ask a failed or slow store again: by then it has answered, or is given up. */
-  readonly retryAfterMs: number;
+  /** After how long the store has answered, or is given up: by then it makes sense to ask a slow one again. */
+  readonly timeoutMs: number;
   readonly #prefix: string;
   #isClosed = false;
 
   constructor(options: GatewayOptions) {
     checkOptions(options, KNOWN);
     const { identify, connect, events = {}, disconnectAfter } = options;
-    this.store = storeFrom(options.store);
+    this.store = storeOf(options.store);
     this.#prefix = prefixOf(options.prefix);
     this.onStoreError = oneOf(options.onStoreError, "onStoreError", POLICIES, "deny");
-    this.retryAfterMs = timeoutMs(options.timeout, DEFAULT_TIMEOUT_MS);
+    this.timeoutMs = timeoutMs(options.timeout, DEFAULT_TIMEOUT_MS);
     this.dryRun = flag(options.dryRun, "dryRun");
     this.acks = acksFrom(options.acks);
-    this.queueLimit = countOf(options.queueLimit ?? DEFAULT_QUEUE_LIMIT, "queueLimit");
+    const { queueLimit = DEFAULT_QUEUE_LIMIT } = options;
+    this.queueLimit = countOf(queueLimit, "queueLimit");
     this.denialLimit = denialLimitFrom(disconnectAfter);
     const addresses = new ClientAddresses(options.trustProxy);
     this.identities = new Identities(functionFrom(identify, "identify"), addresses);
@@ -106,6 +110,9 @@ export class Settings {
     checkOptions(rule, ["limit", "cost", "dedup"], "the rule");
     const { limit, cost = 1, dedup } = rule;
     if (typeof cost !== "function") countOf(cost, "cost");
+    if (this.store instanceof ArkosStore && typeof cost !== "function" && cost > 1) {
+      throw new TidegateError("unsupported", `this store counts by one, and not by "cost" ${cost}`);
+    }
     if (rule.cost !== undefined && limit === undefined) {
       bad("bad_policy", 'option "limit"', limit, 'given where there is a "cost"');
     }
@@ -118,22 +125,23 @@ export class Settings {
   }
 
   #limiter(limit: LimiterOptions["limit"]): Limiter {
-    const { store, dryRun, onStoreError, retryAfterMs: timeout } = this;
+    const { store, dryRun, onStoreError, timeoutMs: timeout } = this;
     return new Limiter({ limit, store, prefix: this.#prefix, dryRun, onStoreError, timeout });
   }
 
   #messages(dedup: NonNullable<EventRule["dedup"]>): Messages {
     checkOptions(dedup, ["ttl", "lease", "id"], 'option "dedup"');
     const { ttl = DEFAULT_TTL, lease = DEFAULT_LEASE_MS, id } = dedup;
-    const { store, onStoreError, synchronous, retryAfterMs } = this;
-    const remembers = { ttl, lease, prefix: this.#prefix, timeout: retryAfterMs };
+    const { store, onStoreError, synchronous, timeoutMs: timeout } = this;
+    const remembers = { ttl, lease, prefix: this.#prefix, timeout };
     return new Messages({
       deduplicator: new Deduplicator({ store, ...remembers }),
       local: onStoreError === "local" && !synchronous ? new Deduplicator(remembers) : undefined,
       onStoreError,
       synchronous,
+      keepsResults: !(store instanceof ArkosStore),
       leaseMs: durationMs(lease, 'option "lease"'),
-      retryAfterMs,
+      retryAfterMs: timeout,
       id: functionFrom(id, "id") ?? payloadId,
     });
   }
@@ -155,8 +163,7 @@ export class Settings {
         addresses,
         synchronous: this.synchronous,
         onStoreError: this.onStoreError,
-        retryAfterMs: this.retryAfterMs,
-        dryRun: this.dryRun,
+        retryAfterMs: this.timeoutMs,
       });
     });
   }
@@ -164,10 +171,13 @@ export class Settings {
 
 const POLICIES = ["allow", "deny", "local"] as const;
 
-function storeFrom(given: Store | undefined): Store {
+function storeOf(given: Store | ArkosGatewayStore | undefined): Store {
   if (given === undefined) return new MemoryStore();
+  if (typeof given === "object" && given !== null && isArkosShaped(given)) {
+    return storeFrom(given as ArkosGatewayStore);
+  }
   driverOf(given);
-  return given;
+  return given as Store;
 }
 
 function acksFrom(given: unknown): Acks {
