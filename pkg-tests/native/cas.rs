@@ -305,9 +305,18 @@ fn garbage_is_an_error_and_stays_as_it_is() {
     let limits = limits(5, 1_000);
     let policy =
         BurstPolicy::new(3, Millis::from_ms(1_000), Millis::ZERO, Trigger::Tumbling).unwrap();
-    for garbage in
-        ["", "{}", "null", "1", "2l|a=b,1,1,1,1,1", "1l|a=b,1,1,1,2,1", "1x|", "\u{0}", "0"]
-    {
+    for garbage in [
+        "",
+        "{}",
+        "null",
+        "1",
+        "2l|a=b,1,1,1,1,1.",
+        "1l|a=b,1,1,1,2,1.",
+        "1l|a=b,1,1,1,1,1",
+        "1x|.",
+        "\u{0}",
+        "0",
+    ] {
         let database = Database::new(7);
         let ops = [
             (Kind::Limit, Op::Consume { limits: &limits, cost: 1 }),

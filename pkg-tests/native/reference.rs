@@ -197,8 +197,8 @@ fn compare(sequence: &Sequence, core: &mut dyn Core, clock: Clock, steps_back: b
                 now.saturating_sub(beside(back, by))
             }
         };
-        // A year of steps must not carry the clock out of what a double holds.
-        now = now.min((1 << 53) - 1 - 4 * YEAR);
+        // Even the longest drain, of 2^51 ms, is to end while a double holds the time.
+        now = now.min((1 << 52) + (1 << 50));
         if !steps_back {
             if step.drop {
                 core.drop_if_over(now);

@@ -55,7 +55,7 @@ fn written() -> impl Strategy<Value = String> {
     let limits = sequence(true).prop_map(|sequence| {
         let mut text = Text::new(Clock::Store);
         compare(&sequence, &mut text, Clock::Store, true);
-        text.stored.map_or_else(|| "1l".into(), |(text, _)| text)
+        text.stored.map_or_else(|| "1l.".into(), |(text, _)| text)
     });
     let tag = || "[A-Za-z0-9_-]{1,64}";
     let message =
@@ -64,8 +64,8 @@ fn written() -> impl Strategy<Value = String> {
                 let (by, payload) =
                     (token.clone().unwrap_or_default(), payload.unwrap_or_default());
                 match token {
-                    Some(token) if result.is_empty() => format!("1c|{token}|{until}|{payload}"),
-                    _ => format!("1d|{by}|{until}|{payload}|{result}"),
+                    Some(token) if result.is_empty() => format!("1c|{token}|{until}|{payload}."),
+                    _ => format!("1d|{by}|{until}|{payload}|{result}."),
                 }
             });
     let burst = (
@@ -79,7 +79,7 @@ fn written() -> impl Strategy<Value = String> {
             counts.truncate(if sliding { 17 } else { 1 });
             let counts: Vec<_> = counts.iter().map(u64::to_string).collect();
             format!(
-                "1{}|{window},{bucket},{},{bucket}|{}|{}",
+                "1{}|{window},{bucket},{},{bucket}|{}|{}.",
                 if sliding { 's' } else { 't' },
                 bucket / 2,
                 nonce.unwrap_or_default(),
@@ -154,34 +154,36 @@ fn a_record_with_a_few_characters_changed_is_read_or_refused() {
 fn what_was_never_written_is_not_read() {
     for text in [
         "",
-        "1",
-        "1l|",
-        "2l",
-        "1l|a=b,1,1,1,2,0",
-        "1l|a=b,2,2,1,0,0",
-        "1l|a=f,1,1,2,0",
-        "1l|b1,1|b1,1",
-        "1l|a=s,1,10,0,1,5",
-        "1l|a=f,1,1,01,0",
-        "1l|a=f,1,1,1,9007199254740992",
-        "1c|t|1",
-        "1c||1|",
-        "1d|t|1|",
-        "1d|t|1|p|\u{e9}",
-        "1t|0,1,1,1||1",
-        "1t|1,1,1,1||1,1",
-        "1t|1,1,1,1||",
-        "1s|1,1,1,1||1|",
+        "1l",
+        "1l|a=f,1,1,1,17000",
+        "1.",
+        "1l|.",
+        "2l.",
+        "1l|a=b,1,1,1,2,0.",
+        "1l|a=b,2,2,1,0,0.",
+        "1l|a=f,1,1,2,0.",
+        "1l|b1,1|b1,1.",
+        "1l|a=s,1,10,0,1,5.",
+        "1l|a=f,1,1,01,0.",
+        "1l|a=f,1,1,1,9007199254740992.",
+        "1c|t|1.",
+        "1c||1|.",
+        "1d|t|1|.",
+        "1d|t|1|p|\u{e9}.",
+        "1t|0,1,1,1||1.",
+        "1t|1,1,1,1||1,1.",
+        "1t|1,1,1,1||.",
+        "1s|1,1,1,1||1|.",
     ] {
         assert!(op::decode(text).is_err(), "{text:?}");
     }
     let many: String = ('a'..='z').map(|name| format!("|{name}=f,1,1,1,1")).collect();
-    assert!(op::decode(&format!("1l{many}")).is_err(), "more limits than a record holds");
+    assert!(op::decode(&format!("1l{many}.")).is_err(), "more limits than a record holds");
     let long: String = ('a'..='h')
         .map(|name| format!("|{name}=f,{0},{1},{0},{0}", u64::pow(10, 15), YEAR))
         .collect();
     assert!(
-        long.len() > MAX_RECORD_CHARS && op::decode(&format!("1l{long}")).is_err(),
+        long.len() > MAX_RECORD_CHARS && op::decode(&format!("1l{long}.")).is_err(),
         "more characters"
     );
 }
