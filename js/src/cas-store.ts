@@ -23,7 +23,7 @@ import {
  */
 export interface CasAdapter {
   /** The text under the key; null and undefined both mean absent. */
-  get(key: string): Promise<string | null | undefined> | string | null | undefined;
+  get(key: string): Promise<string | null> | string | null;
   /** Writes `next` only if the current value equals `expected` (null: only if absent). Answers whether it wrote. */
   compareAndSet(
     key: string,

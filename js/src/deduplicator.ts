@@ -142,7 +142,11 @@ export class Deduplicator {
     return this.#fresh(id, token, payload);
   }
 
-  /** What a claim would find, without claiming. */
+  /**
+   * What a claim would find, without claiming. For the gateway.
+   *
+   * @internal
+   */
   async look(id: string): Promise<Look> {
     this.#check(id);
     const reply = await this.#must(() => this.#call(id, MessageCall.look()));

@@ -273,7 +273,7 @@ impl Limits {
         if names.len() != limits.len() {
             return Err(PolicyError::new("name", "unique within one Limiter"));
         }
-        let head = "1l|b9007199254740991,31536000000".len();
+        let head = "1l|b9007199254740991,31536000000.".len();
         let chars =
             limits.iter().fold(head, |sum: usize, limit| sum.saturating_add(limit.most_chars()));
         if chars > MAX_RECORD_CHARS {

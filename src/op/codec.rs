@@ -1,11 +1,12 @@
-//! The text form of a record: short printable ASCII with a version in front, the same in every store.
+//! The text form of a record: short printable ASCII, the same in every store. A version stands in front,
+//! and a full stop at the end, since a database that cuts long text off must not change a number.
 //!
 //! ```text
-//! 1l|b<until>,<duration>|<name>=b,<rate>,<window>,<burst>,<debt>,<at>
-//! 1l|<name>=f,<limit>,<window>,<used>,<start>|<name>=s,<limit>,<window>,<prev>,<curr>,<start>
-//! 1c|<token>|<lease until>|<payload>
-//! 1d|<token>|<until>|<payload>|<result>
-//! 1t|<window>,<bucket>,<fired + 1>,<quiet until>|<nonce>|<counts, newest first>        (1s: sliding)
+//! 1l|b<until>,<duration>|<name>=b,<rate>,<window>,<burst>,<debt>,<at>.
+//! 1l|<name>=f,<limit>,<window>,<used>,<start>|<name>=s,<limit>,<window>,<prev>,<curr>,<start>.
+//! 1c|<token>|<lease until>|<payload>.
+//! 1d|<token>|<until>|<payload>|<result>.
+//! 1t|<window>,<bucket>,<fired + 1>,<quiet until>|<nonce>|<counts, newest first>.       (1s: sliding)
 //! ```
 
 use core::fmt::Write as _;
@@ -19,6 +20,9 @@ use crate::limit::{
 };
 use crate::time::{MAX_SAFE, Millis, Timestamp};
 
+/// Stands at the end of every record.
+const END: char = '.';
+
 /// The text is not a record of ours, or of a newer version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Corrupt;
@@ -26,14 +30,19 @@ pub struct Corrupt;
 /// The text form of a record; `None` when it holds more limits than a record may.
 #[must_use]
 pub fn encode(record: &Record) -> Option<String> {
-    match record {
+    let mut text = match record {
+        Record::Limits(limits) => limits_text(limits),
+        Record::Message(message) => message_text(message),
+        Record::Burst(burst) => burst_text(burst),
+    };
+    text.push(END);
+    let fits = match record {
         Record::Limits(limits) => {
-            let text = limits_text(limits);
-            (limits.entries.len() <= MAX_LIMITS && text.len() <= MAX_RECORD_CHARS).then_some(text)
+            limits.entries.len() <= MAX_LIMITS && text.len() <= MAX_RECORD_CHARS
         }
-        Record::Message(message) => Some(message_text(message)),
-        Record::Burst(burst) => Some(burst_text(burst)),
-    }
+        Record::Message(_) | Record::Burst(_) => true,
+    };
+    fits.then_some(text)
 }
 
 /// The record of a text form.
@@ -45,11 +54,11 @@ pub fn decode(text: &str) -> Result<Record, Corrupt> {
 }
 
 fn read(text: &str) -> Option<Record> {
+    let fits = text.len() <= MAX_RECORD_CHARS;
+    let text = text.strip_suffix(END)?;
     let (head, body) = text.split_once('|').unwrap_or((text, ""));
     match head {
-        "1l" if text.len() <= MAX_RECORD_CHARS && !text.ends_with('|') => {
-            read_limits(body).map(Record::Limits)
-        }
+        "1l" if fits && !text.ends_with('|') => read_limits(body).map(Record::Limits),
         "1c" | "1d" => read_message(head, body).map(Record::Message),
         "1t" => read_burst(Trigger::Tumbling, body).map(Record::Burst),
         "1s" => read_burst(Trigger::Sliding, body).map(Record::Burst),
