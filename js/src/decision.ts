@@ -49,14 +49,20 @@ export function decisionFrom(
   return {
     allowed: reason === 0,
     reason: REASONS[reason] as Reason,
-    limit: numbers[at + 1] as number,
-    remaining: numbers[at + 2] as number,
-    retryAfterMs: numbers[at + 3] as number,
-    resetAfterMs: numbers[at + 4] as number,
+    limit: plain(numbers[at + 1] as number),
+    remaining: plain(numbers[at + 2] as number),
+    retryAfterMs: plain(numbers[at + 3] as number),
+    resetAfterMs: plain(numbers[at + 4] as number),
     limitName: names[numbers[at] as number] as string,
     local: false,
     dryRun: false,
   };
+}
+
+/** The engine keeps a small integer in place and any other number in a box of its own. */
+function plain(number: number): number {
+  const small = number | 0;
+  return small === number ? small : number;
 }
 
 /** What stands for a decision when the store gave none. */

@@ -82,8 +82,20 @@ export class MemoryStore implements Store {
 
 /** Monotonic, so that an adjusted wall clock moves no window; its epoch is the wall clock's at the start. */
 const origin = Math.floor(performance.timeOrigin);
+let wallTick = Number.NaN;
+let monotonicTick = origin;
+
+/**
+ * The wall clock is the faster one to read: as long as it shows the same millisecond, so does the other.
+ * Whatever it jumps to, the time itself is only ever the monotonic clock's.
+ */
 function monotonicNow(): number {
-  return origin + performance.now();
+  const wall = Date.now();
+  if (wall !== wallTick) {
+    wallTick = wall;
+    monotonicTick = Math.floor(origin + performance.now());
+  }
+  return monotonicTick;
 }
 
 /** How far the two clocks may drift apart before an epoch time follows the wall clock. */

@@ -170,6 +170,9 @@ impl LimitTable {
         cost: u64,
         now: Timestamp,
     ) -> (Decision, Option<Slot>) {
+        if let Some(answer) = self.consume_new_plain(limiter, cost, now) {
+            return answer;
+        }
         let Some(limits) = self.limits(limiter).cloned() else {
             return (NOTHING, None);
         };
@@ -182,6 +185,26 @@ impl LimitTable {
             Ok(slot) => (decision, Some(slot)),
             Err(full) => (self.overflow(limiter, &limits, cost, now, full), None),
         }
+    }
+
+    /// As `consume_new`, without making a record of a single limit; `None` when there are more, or no room.
+    fn consume_new_plain(
+        &mut self,
+        limiter: LimiterId,
+        cost: u64,
+        now: Timestamp,
+    ) -> Option<(Decision, Option<Slot>)> {
+        let at = self.limiters.get(limiter.0 as usize)?.as_ref()?.single?;
+        let policy = self.policies.get_mut(at as usize)?;
+        let mut state = State::default();
+        let decision = policy.limit.consume(&mut state, cost, now, CLOCK);
+        if decision.reset_after == Millis::ZERO {
+            return Some((decision, None));
+        }
+        policy.users = policy.users.saturating_add(1);
+        let over_at = policy.limit.shape().whole_at(state);
+        let slot = self.insert_row(state, at, over_at, now).ok()?;
+        Some((decision, Some(slot)))
     }
 
     fn overflow(
@@ -310,8 +333,18 @@ impl LimitTable {
     }
 
     fn insert(&mut self, record: &LimitRecord, now: Timestamp) -> Result<Slot, Full> {
-        let over_at = record.whole_at();
         let (state, policy) = self.place(record.clone());
+        self.insert_row(state, policy, record.whole_at(), now)
+    }
+
+    /// Inserts a row, or gives back what it holds outside itself.
+    fn insert_row(
+        &mut self,
+        state: State,
+        policy: u32,
+        over_at: Timestamp,
+        now: Timestamp,
+    ) -> Result<Slot, Full> {
         let (policies, beside) = (&self.policies, &self.beside);
         let ends = |row: &LimitRow| match row.policy {
             BESIDE => match beside.get(narrow(row.state.level) as usize) {
