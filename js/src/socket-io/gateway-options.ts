@@ -38,7 +38,7 @@ export interface GatewayOptions {
   identify?: (socket: any) => string;
   /** Limits handshakes, before authentication and before any event; by address unless `identify` says otherwise. */
   connect?: {
-    limit?: LimitOptions | LimitOptions[];
+    limit: LimitOptions;
     identify?: (socket: any) => string;
     /** Open sockets per identity and namespace, in this process. */
     maxSockets?: number;

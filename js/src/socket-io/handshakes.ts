@@ -16,7 +16,7 @@ interface Handshake {
 }
 
 export interface HandshakesOptions {
-  readonly limiter: Limiter | undefined;
+  readonly limiter: Limiter;
   readonly identify: ((socket: Socket) => unknown) | undefined;
   readonly maxSockets: number;
   readonly addresses: ClientAddresses;
@@ -45,7 +45,7 @@ export class Handshakes {
    * Not by a middleware of the engine, with which there is no WebTransport.
    */
   watch(server: Server): void {
-    if (this.#options.limiter === undefined || this.#options.identify !== undefined) return;
+    if (this.#options.identify !== undefined) return;
     const watch = (engine: NonNullable<Server["engine"]>): void => {
       engine.on("connection", (conn) => this.#handshake(conn, this.#address(conn)));
     };
@@ -84,7 +84,7 @@ export class Handshakes {
   }
 
   async close(): Promise<void> {
-    await this.#options.limiter?.close();
+    await this.#options.limiter.close();
   }
 
   #identity(socket: Socket): string {
@@ -117,7 +117,6 @@ export class Handshakes {
 
   #count(identity: string): Refused | Promise<Refused> {
     const { limiter, synchronous } = this.#options;
-    if (limiter === undefined) return undefined;
     try {
       if (synchronous) return refusedBy(limiter.consumeSync(identity));
       return limiter.consume(identity).then(refusedBy, () => this.#undecided());

@@ -24,7 +24,15 @@ export interface Refusal {
 }
 
 /** The shape of acknowledgements: ours, those of Arkos, or the user's own. */
-export type Acks = "tidegate" | "arkos" | ((refusal: Refusal) => unknown);
+export type Acks =
+  | "tidegate"
+  | "arkos"
+  | ((refusal: {
+      code: string;
+      retryAfterMs: number;
+      limit: number;
+      remaining: number;
+    }) => unknown);
 
 /** A refusal without a limit behind it. */
 export function refusal(code: RefusalCode, retryAfterMs = 0): Refusal {

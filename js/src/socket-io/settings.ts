@@ -153,11 +153,8 @@ export class Settings {
     return within("connect", () => {
       checkOptions(connect, ["limit", "identify", "maxSockets"], "the option");
       const { limit, identify, maxSockets } = connect;
-      if (limit === undefined && maxSockets === undefined) {
-        bad("bad_policy", 'option "limit"', limit, 'given where there is no "maxSockets"');
-      }
       return new Handshakes({
-        limiter: limit === undefined ? undefined : this.#limiter(limit),
+        limiter: this.#limiter(limit),
         identify: functionFrom(identify, "identify"),
         maxSockets: maxSockets === undefined ? Infinity : countOf(maxSockets, "maxSockets"),
         addresses,
