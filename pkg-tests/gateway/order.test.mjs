@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
+import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import { MemoryStore } from "tidegate";
@@ -270,8 +271,8 @@ test("a store that answers again is used again", async (t) => {
 });
 
 test("a middleware of the server that throws while the store is asked does not stop the queue", () => {
-  const script = new URL("throwing.mjs", import.meta.url);
-  const { stdout, stderr } = spawnSync(process.execPath, [script.pathname], { encoding: "utf8" });
+  const script = join(import.meta.dirname, "throwing.mjs");
+  const { stdout, stderr } = spawnSync(process.execPath, [script], { encoding: "utf8" });
   const told = stdout.split("\n").filter(Boolean);
   assert.deepEqual(
     told.filter((line) => line.startsWith("uncaught")).sort(),

@@ -62,10 +62,13 @@ export class Connection {
     // Socket.IO is going to drop it, so nothing is charged.
     if (!this.#socket.connected) return;
     const packet = new Packet(this.#socket, event, dispatch, this.#settings.acks);
+    const isNoticed = this.#settings.alarm?.notice(this.#socket) ?? true;
     this.#judge ??= new Judge(this.#socket, this.#settings);
     if (this.#settings.dryRun) {
       void this.#judge.rehearse(packet);
       this.#pass(packet);
+    } else if (!isNoticed) {
+      this.#refuse(packet, refusal("BAD_REQUEST"));
     } else if (this.#queue === undefined) {
       this.#decide(packet, this.#judge);
     } else if (this.#isFull(this.#queue.length + 1)) {

@@ -1,7 +1,7 @@
 import { Connection } from "./connection.js";
 import type { Refused } from "./handshakes.js";
 import { REJECTED } from "./packet.js";
-import type { Refusal } from "./refusal.js";
+import { type Refusal, refusal } from "./refusal.js";
 import { type Done, type Namespace, recovers, type Server, type Socket } from "./server.js";
 import type { Settings } from "./settings.js";
 
@@ -73,8 +73,9 @@ export class Door {
   }
 
   #admit(socket: Socket): Refused | Promise<Refused> {
-    const { handshakes, dryRun } = this.#settings;
-    const refused = handshakes?.admit(socket);
+    const { alarm, handshakes, dryRun } = this.#settings;
+    const isNoticed = alarm?.notice(socket) ?? true;
+    const refused = isNoticed ? handshakes?.admit(socket) : refusal("BAD_REQUEST");
     return dryRun ? undefined : refused;
   }
 

@@ -48,6 +48,17 @@ export interface GatewayOptions {
    * without a listener share one. Namespaces have separate budgets.
    */
   events?: Record<string, EventRule>;
+  /**
+   * Tells of a burst, once in the whole fleet: counts packets and handshakes of sockets for which `when` holds (default:
+   * no user is known), by address. An onBurst that fails is called again, from 100 ms on with backoff, 5 times.
+   */
+  burst?: {
+    threshold: number;
+    window: Duration;
+    cooldown?: Duration;
+    when?: (socket: any) => boolean;
+    onBurst: (e: { identity: string; count: number }) => void;
+  };
   /** What a failed store means. Default "deny". */
   onStoreError?: "allow" | "deny" | "local";
   /** Deadline of one decision of the store. Default 500 ms. */

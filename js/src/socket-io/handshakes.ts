@@ -58,7 +58,7 @@ export class Handshakes {
     };
   }
 
-  /** Why a socket may not enter its namespace; undefined when it may. Whoever may has to be told of by `left`. */
+  /** Why a socket may not enter its namespace; undefined when it may, and then `left` has to be told when it is gone. */
   admit(socket: Socket): Refused | Promise<Refused> {
     let identity: string;
     try {

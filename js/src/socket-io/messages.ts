@@ -1,6 +1,7 @@
 import type { Claim, Deduplicator, FreshClaim } from "../deduplicator.js";
 import { restored } from "./acknowledgement.js";
 import type { Delivery } from "./delivery.js";
+import { pause } from "./pause.js";
 import { refusal } from "./refusal.js";
 import { PASS, type Verdict } from "./verdict.js";
 
@@ -155,11 +156,4 @@ export class Messages {
     if (found !== undefined) return this.#verdict(key, found as Found);
     return { act: "refuse", refusal: refusal("STORE_UNAVAILABLE", retryAfterMs) };
   }
-}
-
-function pause(ms: number): Promise<undefined> {
-  return new Promise((resolve) => {
-    const timer: NodeJS.Timeout = setTimeout(resolve, ms, undefined);
-    timer.unref();
-  });
 }

@@ -1,5 +1,6 @@
 import type { ArkosGatewayStore } from "../arkos/gateway-store.js";
 import { ArkosStore, isArkosShaped } from "../arkos-store.js";
+import { BurstDetector } from "../burst-detector.js";
 import { storeFrom } from "../cas-store.js";
 import { Deduplicator } from "../deduplicator.js";
 import { TidegateError } from "../errors.js";
@@ -17,19 +18,21 @@ import {
   timeoutMs,
 } from "../options.js";
 import { driverOf, type Store } from "../store.js";
+import { BurstAlarm } from "./burst-alarm.js";
 import { ClientAddresses } from "./client-address.js";
 import type { EventRule, GatewayOptions } from "./gateway-options.js";
 import { Handshakes } from "./handshakes.js";
-import { Identities } from "./identity.js";
+import { Identities, userOf } from "./identity.js";
 import { payloadId } from "./message-id.js";
 import { Messages } from "./messages.js";
 import type { Acks } from "./refusal.js";
 import { OTHERS, type Rule, Rules } from "./rule.js";
 
 const KNOWN = [
-  ...["store", "prefix", "identify", "connect", "events", "onStoreError", "timeout"],
+  ...["store", "prefix", "identify", "connect", "events", "burst", "onStoreError", "timeout"],
   ...["trustProxy", "queueLimit", "acks", "dryRun", "disconnectAfter"],
 ];
+const POLICIES = ["allow", "deny", "local"] as const;
 const DEFAULT_TIMEOUT_MS = 500;
 const DEFAULT_QUEUE_LIMIT = 1000;
 const DEFAULT_TTL = "1h";
@@ -47,6 +50,7 @@ export class Settings {
   readonly rules: Rules;
   readonly identities: Identities;
   readonly handshakes: Handshakes | undefined;
+  readonly alarm: BurstAlarm | undefined;
   readonly onStoreError: "allow" | "deny" | "local";
   readonly queueLimit: number;
   readonly acks: Acks;
@@ -61,7 +65,7 @@ export class Settings {
 
   constructor(options: GatewayOptions) {
     checkOptions(options, KNOWN);
-    const { identify, connect, events = {}, disconnectAfter } = options;
+    const { identify, connect, burst, events = {}, disconnectAfter } = options;
     this.store = storeOf(options.store);
     this.#prefix = prefixOf(options.prefix);
     this.onStoreError = oneOf(options.onStoreError, "onStoreError", POLICIES, "deny");
@@ -76,6 +80,7 @@ export class Settings {
     this.hasOwnNames = identify !== undefined;
     this.rules = this.#rulesFrom(events);
     this.handshakes = connect === undefined ? undefined : this.#handshakesFrom(connect, addresses);
+    this.alarm = burst === undefined ? undefined : this.#alarmFrom(burst, addresses);
   }
 
   /** Whether the store has answered by the time a call returns. */
@@ -92,7 +97,7 @@ export class Settings {
     this.#isClosed = true;
     await Promise.all(this.rules.all.map(({ messages }) => messages?.drain()));
     await Promise.all(this.rules.all.map(({ limiter }) => limiter?.close()));
-    await this.handshakes?.close();
+    await Promise.all([this.handshakes?.close(), this.alarm?.close()]);
   }
 
   #rulesFrom(events: unknown): Rules {
@@ -164,9 +169,22 @@ export class Settings {
       });
     });
   }
-}
 
-const POLICIES = ["allow", "deny", "local"] as const;
+  #alarmFrom(burst: NonNullable<GatewayOptions["burst"]>, addresses: ClientAddresses): BurstAlarm {
+    return within("burst", () => {
+      checkOptions(burst, ["threshold", "window", "cooldown", "when", "onBurst"], "the option");
+      const { when, onBurst, ...counted } = burst;
+      if (onBurst === undefined) bad("bad_policy", 'option "onBurst"', onBurst, "a function");
+      const { store, timeoutMs: timeout } = this;
+      return new BurstAlarm({
+        detector: new BurstDetector({ store, prefix: this.#prefix, timeout, ...counted }),
+        addresses,
+        when: functionFrom(when, "when") ?? ((socket) => userOf(socket) === undefined),
+        onBurst: functionFrom(onBurst, "onBurst"),
+      });
+    });
+  }
+}
 
 function storeOf(given: Store | ArkosGatewayStore | undefined): Store {
   if (given === undefined) return new MemoryStore();
@@ -194,10 +212,10 @@ function denialLimitFrom(given: GatewayOptions["disconnectAfter"]): DenialLimit 
   });
 }
 
-function functionFrom<F extends (...args: any[]) => unknown>(
-  given: F | undefined,
+function functionFrom<F extends ((...args: any[]) => unknown) | undefined>(
+  given: F,
   name: string,
-): F | undefined {
+): F {
   if (given === undefined || typeof given === "function") return given;
   bad("bad_policy", `option "${name}"`, given, "a function");
 }
