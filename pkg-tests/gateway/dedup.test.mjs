@@ -176,7 +176,7 @@ test("a client that retries into a slow handler has its message handled once", a
       },
     },
   );
-  const client = await connect({ retries: 10, ackTimeout: 30 });
+  const client = await connect({ retries: 100, ackTimeout: 30 });
   assert.deepEqual(await client.emitWithAck("order", { mid: "a" }), { ok: true, runs: 1 });
   assert.deepEqual(await client.emitWithAck("order", { mid: "b" }), { ok: true, runs: 2 });
 });
@@ -634,12 +634,12 @@ test("a lease is renewed while a handler of gateway.on runs", async (t) => {
   let runs = 0;
   const { connect } = await start(
     t,
-    { events: { order: { dedup: { lease: 60 } } } },
+    { events: { order: { dedup: { lease: 150 } } } },
     {
       onConnection: (socket, gateway) => {
         gateway.on(socket, "order", async () => {
           runs += 1;
-          await pause(250);
+          await pause(500);
           return { runs };
         });
       },
@@ -647,7 +647,7 @@ test("a lease is renewed while a handler of gateway.on runs", async (t) => {
   );
   const client = await connect();
   const first = client.emitWithAck("order", { mid: "a" });
-  await pause(120);
+  await pause(300);
   assert.deepEqual(await client.emitWithAck("order", { mid: "a" }), { runs: 1 });
   assert.deepEqual(await first, { runs: 1 });
 });
