@@ -55,6 +55,30 @@ impl BurstPolicy {
         Ok(Self { threshold, window, cooldown, trigger })
     }
 
+    /// Observations that trigger.
+    #[must_use]
+    pub const fn threshold(&self) -> u64 {
+        self.threshold
+    }
+
+    /// The window.
+    #[must_use]
+    pub const fn window(&self) -> Millis {
+        self.window
+    }
+
+    /// The cooldown as it was asked for.
+    #[must_use]
+    pub const fn cooldown(&self) -> Millis {
+        self.cooldown
+    }
+
+    /// How observations are counted.
+    #[must_use]
+    pub const fn trigger(&self) -> Trigger {
+        self.trigger
+    }
+
     /// How long after a firing there is none.
     fn quiet(&self) -> Millis {
         match self.trigger {

@@ -58,6 +58,6 @@ pub use limit::{
 };
 pub use store::{
     Answer, Call, Cas, CasStore, Full, Key, Kind, LimiterId, MemoryStore, MemoryTable, OnFull,
-    Slot, Store,
+    Slot, Store, redis,
 };
 pub use time::{Clock, Millis, Timestamp};

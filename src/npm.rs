@@ -13,6 +13,7 @@ use crate::guard::{Failure, Guard, OnStoreError};
 use crate::host::{JsCas, bad_policy, fault, limit_options, millis, number, timestamp, whole};
 use crate::limit::{Decision, Limit, Limits};
 use crate::op::{Op, Reply};
+use crate::store::redis;
 use crate::store::{Call, CasStore, Full, Key, Kind, LimiterId, MemoryTable, OnFull, Slot, Store};
 use crate::time::{Millis, Timestamp};
 
@@ -36,6 +37,11 @@ impl LimitSet {
         Limits::new(limits).map(LimitSet).map_err(|error| bad_policy(&error, 0))
     }
 
+    /// The limits in the words of the Redis script.
+    pub fn wire(&self) -> String {
+        redis::limits_text(&self.0)
+    }
+
     /// Capacity of the first limit.
     pub fn capacity(&self) -> f64 {
         self.0.first().map_or(0.0, |limit| number(limit.capacity()))
@@ -48,6 +54,12 @@ pub struct BurstSet(BurstPolicy);
 
 #[wasm_bindgen]
 impl BurstSet {
+    /// An observation in the words of the Redis script.
+    pub fn wire(&self, weight: f64, nonce: Option<String>) -> String {
+        let nonce = nonce.map(|nonce| Tag::hash(nonce.as_bytes()));
+        redis::burst_text(&self.0, whole(weight), nonce.as_ref())
+    }
+
     /// Checks the numbers; throws what makes no sense.
     #[wasm_bindgen(constructor)]
     pub fn new(
@@ -339,6 +351,11 @@ pub struct MessageCall(MessageOp);
 
 #[wasm_bindgen]
 impl MessageCall {
+    /// The operation in the words of the Redis script.
+    pub fn wire(&self) -> String {
+        redis::message_text(&self.0)
+    }
+
     /// True for exactly one caller.
     pub fn first(ttl_ms: f64) -> MessageCall {
         MessageCall(MessageOp::First { ttl: millis(ttl_ms) })

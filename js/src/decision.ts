@@ -42,7 +42,7 @@ export const REASONS = ["ok", "limited", "never", "blocked"] as const;
  */
 export function decisionFrom(
   reason: number,
-  numbers: Float64Array,
+  numbers: ArrayLike<number>,
   at: number,
   names: readonly string[],
 ): Decision {

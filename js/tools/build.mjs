@@ -1,6 +1,7 @@
 // Builds the npm package into js/dist: the Rust core as WebAssembly, its glue, and the TypeScript around it.
 // Each of the two stages is skipped while nothing that goes into it has changed.
 
+import { createHash } from "node:crypto";
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
@@ -21,6 +22,7 @@ import {
 const wasmTarget = "wasm32-unknown-unknown";
 const gen = join(root, "js/src/wasm/gen");
 const dist = join(root, "js/dist");
+const scripts = "src/store/redis";
 
 /** Speed first: -Oz would save 2 % of the bytes, and nothing once they are compressed. */
 const optimisation = "-O3";
@@ -105,6 +107,7 @@ async function buildWasm() {
 function packageInputs() {
   const files = filesBelow([
     "js/src",
+    scripts,
     "js/tsconfig.json",
     "js/package.json",
     "LICENSE",
@@ -114,6 +117,7 @@ function packageInputs() {
 }
 
 async function buildPackage() {
+  embedScripts();
   await run(process.execPath, [
     join(root, "node_modules/typescript/bin/tsc"),
     "-p",
@@ -129,6 +133,19 @@ async function buildPackage() {
   writeFileSync(join(dist, "wasm/gen/tidegate.d.ts"), types);
   // npm packs what lies beside the manifest.
   for (const name of ["LICENSE", "README.md"]) cpSync(join(root, name), join(root, "js", name));
+}
+
+/** The Lua text for whoever sends it, with the hash by which the server knows it. */
+function embedScripts() {
+  const constant = ([name, file]) => {
+    const text = readFileSync(join(root, scripts, file), "utf8");
+    const sha = createHash("sha1").update(text).digest("hex");
+    return `export const ${name}: { readonly text: string; readonly sha: string } = ${JSON.stringify({ text, sha })};\n`;
+  };
+  const constants = Object.entries({ step: "step.lua", isCluster: "cluster.lua" }).map(constant);
+  const output = join(root, "js/src/redis/gen");
+  mkdirSync(output, { recursive: true });
+  writeFileSync(join(output, "script.ts"), constants.join(""));
 }
 
 /** What a user downloads: the wasm is what the budget is about. */

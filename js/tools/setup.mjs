@@ -44,6 +44,7 @@ export async function setupTests() {
   await rustComponents();
   await chromium();
   await postgresql();
+  await redis();
   await sqlite();
 }
 
@@ -245,6 +246,12 @@ export function findPostgresql() {
 
 async function postgresql() {
   if (!findPostgresql()) await aptInstall(["postgresql"], "a database for the tests", "30 s");
+}
+
+async function redis() {
+  if (!capture("redis-server", ["--version"])) {
+    await aptInstall(["redis-server"], "Redis for the tests", "10 s");
+  }
 }
 
 const sqliteVersion = "12.11.1";

@@ -106,15 +106,15 @@ impl LimitRecord {
 
     /// Gives units back to every limit that has used some; never above a full budget, never creating state.
     pub fn refund(&mut self, limits: &Limits, cost: u64, now: Timestamp, clock: Clock) -> bool {
+        let before = self.clone();
         let mut seats = self.seats(limits, now, clock);
+        seats.retain(|seat| before.entries.iter().any(|entry| entry.name == *seat.limit.name()));
         for seat in &mut seats {
             seat.limit.shape().refund(&mut seat.view, cost);
         }
-        let known = self.entries.len();
-        seats.retain(|seat| self.entries.iter().any(|entry| entry.name == *seat.limit.name()));
-        let changed = self.keep(&seats, |_| true);
+        self.keep(&seats, |_| true);
         self.prune(now, clock);
-        changed || self.entries.len() != known
+        *self != before
     }
 
     /// Denies every call for that long.

@@ -11,6 +11,7 @@
 mod cas;
 mod key;
 mod memory;
+pub mod redis;
 mod slots;
 
 pub use cas::{Cas, CasStore};

@@ -1,0 +1,91 @@
+import { bad } from "../options.js";
+
+/** A host that runs Redis Lua, in one method. `sha` is the script's SHA-1; the reply is the raw Redis reply. */
+export interface ScriptAdapter {
+  evalScript(script: string, sha: string, keys: string[], args: string[]): Promise<unknown>;
+}
+
+/** Runs one of our scripts on the node that holds the keys. */
+export type RunScript = (script: Script, keys: string[], args: string[]) => Promise<unknown>;
+
+/** A script's text and its SHA-1. */
+export interface Script {
+  readonly text: string;
+  readonly sha: string;
+}
+
+/** One way to send a script: by its hash, or with its text. */
+interface Sender {
+  bySha(sha: string, keys: string[], args: string[]): Promise<unknown>;
+  byText(text: string, keys: string[], args: string[]): Promise<unknown>;
+}
+
+/** The methods by which each client is recognised. Nothing is patched onto it, and no class is named. */
+interface Shapes {
+  evalScript?: ScriptAdapter["evalScript"];
+  customCommand?(args: string[]): Promise<unknown>;
+  evalSha?(sha: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>;
+  evalsha?(sha: string, keyCount: number, ...rest: string[]): Promise<unknown>;
+  eval?(text: string, ...rest: unknown[]): Promise<unknown>;
+}
+
+/**
+ * How to run scripts on a client: a ScriptAdapter, GLIDE, node-redis, ioredis or iovalkey.
+ *
+ * @throws TidegateError "bad_policy" for a client of no known shape.
+ */
+export function scriptRunner(client: unknown): RunScript {
+  const shape = client as Shapes;
+  const has = (method: keyof Shapes) => typeof shape?.[method] === "function";
+  if (has("evalScript")) {
+    return (script, keys, args) =>
+      (shape as ScriptAdapter).evalScript(script.text, script.sha, keys, args);
+  }
+  if (has("customCommand")) return falling(glide(shape as Required<Shapes>));
+  if (has("evalSha") && has("eval")) return falling(nodeRedis(shape as Required<Shapes>));
+  if (has("evalsha") && has("eval")) return falling(ioredis(shape as Required<Shapes>));
+  bad(
+    "bad_policy",
+    "client",
+    client,
+    "an ioredis, iovalkey, node-redis or GLIDE client (evalsha, evalSha or customCommand), or an object with evalScript(script, sha, keys, args)",
+  );
+}
+
+/**
+ * By hash, and with the text where the node does not know the hash. Nothing else is sent twice: a script
+ * whose reply was lost may have run.
+ */
+function falling(sender: Sender): RunScript {
+  return async (script, keys, args) => {
+    try {
+      return await sender.bySha(script.sha, keys, args);
+    } catch (error) {
+      if (!(error instanceof Error) || !error.message.includes("NOSCRIPT")) throw error;
+      return sender.byText(script.text, keys, args);
+    }
+  };
+}
+
+function ioredis(client: Required<Shapes>): Sender {
+  return {
+    bySha: (sha, keys, args) => client.evalsha(sha, keys.length, ...keys, ...args),
+    byText: (text, keys, args) => client.eval(text, keys.length, ...keys, ...args),
+  };
+}
+
+function nodeRedis(client: Required<Shapes>): Sender {
+  return {
+    bySha: (sha, keys, args) => client.evalSha(sha, { keys, arguments: args }),
+    byText: (text, keys, args) => client.eval(text, { keys, arguments: args }),
+  };
+}
+
+function glide(client: Required<Shapes>): Sender {
+  const send = (command: string, script: string, keys: string[], args: string[]) =>
+    client.customCommand([command, script, String(keys.length), ...keys, ...args]);
+  return {
+    bySha: (sha, keys, args) => send("EVALSHA", sha, keys, args),
+    byText: (text, keys, args) => send("EVAL", text, keys, args),
+  };
+}

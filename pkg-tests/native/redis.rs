@@ -1,0 +1,336 @@
+//! The script on a real server against the steps in Rust: random operations on both, every reply and every
+//! stored byte equal. Time is an argument of the script under test only.
+#![allow(
+    clippy::arithmetic_side_effects,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used
+)]
+
+use std::collections::HashMap;
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::{Config, TestRunner};
+use redis::Connection;
+use tidegate::burst::{BurstPolicy, Trigger};
+use tidegate::dedup::{MessageOp, Tag};
+use tidegate::op::{self, Op, Reply, Write};
+use tidegate::redis::{SCRIPT, Value, decode, encode};
+use tidegate::{Algorithm, Clock, Limit, LimitOptions, Limits, Millis, Timestamp};
+
+/// Keeps records long after they are over, and adds this to what the step asked for.
+const KEPT_MS: u64 = 10_000_000;
+
+struct Server {
+    process: Child,
+    connection: Connection,
+}
+
+impl Server {
+    fn start(program: &str) -> Self {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let process = Command::new(program)
+            .args([
+                "--port",
+                &port.to_string(),
+                "--bind",
+                "127.0.0.1",
+                "--save",
+                "",
+                "--appendonly",
+                "no",
+            ])
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap_or_else(|error| {
+                panic!("{program}: {error}; install Debian's redis-server or valkey-server")
+            });
+        let client = redis::Client::open(("127.0.0.1", port)).unwrap();
+        let deadline = Instant::now() + Duration::from_secs(10);
+        loop {
+            match client.get_connection() {
+                Ok(connection) => return Self { process, connection },
+                Err(error) => assert!(Instant::now() < deadline, "{error}"),
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn run(&mut self, script: &redis::Script, now: Timestamp, batch: &[Case]) -> Vec<Value> {
+        let mut call = script.prepare_invoke();
+        call.arg(now.as_ms().to_string());
+        for case in batch {
+            call.key(case.key()).arg(encode(&case.op()).expect("the script runs it"));
+        }
+        let reply: redis::Value = call.invoke(&mut self.connection).expect("the script runs");
+        match value(reply) {
+            Value::List(replies) => replies,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn stored(&mut self, key: &str) -> (Option<String>, i64) {
+        let (text, ttl) = redis::pipe().get(key).pttl(key).query(&mut self.connection).unwrap();
+        (text, ttl)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn value(reply: redis::Value) -> Value {
+    match reply {
+        redis::Value::Int(number) => Value::Int(number),
+        redis::Value::BulkString(bytes) => Value::Text(String::from_utf8(bytes).unwrap()),
+        redis::Value::SimpleString(text) => Value::Text(text),
+        redis::Value::Array(list) => Value::List(list.into_iter().map(value).collect()),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Action {
+    Consume(u64),
+    Peek(u64),
+    Refund(u64),
+    Block(u64),
+    Unblock,
+    Reset,
+    Message(MessageOp),
+    Observe { policy: BurstPolicy, weight: u64, nonce: Option<Tag> },
+}
+
+#[derive(Clone, Debug)]
+struct Case {
+    key: u8,
+    limits: Limits,
+    action: Action,
+}
+
+impl Case {
+    fn key(&self) -> String {
+        let kind = match self.action {
+            Action::Message(_) => 'm',
+            Action::Observe { .. } => 'b',
+            _ => 'l',
+        };
+        format!("tg:{kind}:{}", self.key)
+    }
+
+    fn op(&self) -> Op<'_> {
+        let limits = &self.limits;
+        match &self.action {
+            Action::Consume(cost) => Op::Consume { limits, cost: *cost },
+            Action::Peek(cost) => Op::Peek { limits, cost: *cost },
+            Action::Refund(cost) => Op::Refund { limits, cost: *cost },
+            Action::Block(ms) => Op::Block { duration: Millis::from_ms(*ms) },
+            Action::Unblock => Op::Unblock,
+            Action::Reset => Op::Reset { limits },
+            Action::Message(op) => Op::Message(op),
+            Action::Observe { policy, weight, nonce } => {
+                Op::Observe { policy, weight: *weight, nonce: nonce.as_ref() }
+            }
+        }
+    }
+}
+
+fn limit() -> impl Strategy<Value = Limit> {
+    let algorithm = prop_oneof![
+        Just(Algorithm::LeakyBucket),
+        Just(Algorithm::FixedWindow),
+        Just(Algorithm::SlidingWindow)
+    ];
+    let limit = prop_oneof![1_u64..12, Just(7), Just(100), Just(10_000_000), Just((1 << 51) - 1)];
+    let window =
+        prop_oneof![1_u64..60, Just(50), Just(333), Just(1_000), Just(60_000), Just(2_592_000_000)];
+    let names = prop_oneof![Just("default"), Just("a"), Just("a limit of some length, hashed")];
+    let burst = prop::option::of(1_u64..20);
+    (names, algorithm, limit, window, burst, any::<bool>()).prop_filter_map(
+        "a policy that makes sense",
+        |(name, algorithm, limit, window, burst, strict)| {
+            let bucket = algorithm == Algorithm::LeakyBucket;
+            Limit::new(&LimitOptions {
+                name: name.into(),
+                algorithm,
+                burst: burst.filter(|_| bucket),
+                strict: strict && bucket,
+                ..LimitOptions::new(limit, Millis::from_ms(window))
+            })
+            .ok()
+        },
+    )
+}
+
+fn limits() -> impl Strategy<Value = Limits> {
+    prop::collection::vec(limit(), 1..4)
+        .prop_filter_map("limits that make sense together", |limits| Limits::new(limits).ok())
+}
+
+fn cost() -> impl Strategy<Value = u64> {
+    prop_oneof![8 => 1_u64..4, 2 => 1_u64..200, 1 => Just((1 << 53) - 1), 1 => 1_u64..(1 << 51)]
+}
+
+fn tag() -> impl Strategy<Value = Tag> {
+    (0..4).prop_map(|number| Tag::new(&format!("token-{number}")).unwrap())
+}
+
+fn message() -> impl Strategy<Value = MessageOp> {
+    let span = || (1_u64..500).prop_map(Millis::from_ms);
+    let payload = || prop::option::of(tag());
+    let result =
+        prop::option::of(prop_oneof![Just("{\"a\":\"x|y;z\"}"), Just("1"), Just("\"\\u00fc\"")]);
+    prop_oneof![
+        span().prop_map(|ttl| MessageOp::First { ttl }),
+        span().prop_map(|ttl| MessageOp::Put { ttl }),
+        Just(MessageOp::Look),
+        (tag(), span(), payload()).prop_map(|(token, lease, payload)| MessageOp::Claim {
+            token,
+            lease,
+            payload
+        }),
+        (tag(), span(), payload()).prop_map(|(token, lease, payload)| MessageOp::Renew {
+            token,
+            lease,
+            payload
+        }),
+        (tag(), span(), result, payload()).prop_map(|(token, ttl, result, payload)| {
+            MessageOp::Commit { token, ttl, result: result.map(Into::into), payload }
+        }),
+        tag().prop_map(|token| MessageOp::Release { token }),
+        Just(MessageOp::Forget),
+    ]
+}
+
+fn observe() -> impl Strategy<Value = Action> {
+    let trigger = prop_oneof![Just(Trigger::Tumbling), Just(Trigger::Sliding)];
+    let window = prop_oneof![Just(7_u64), Just(100), Just(160), Just(1_000)];
+    let cooldown = prop_oneof![Just(0_u64), 1_u64..3_000];
+    (1_u64..12, window, cooldown, trigger, 1_u64..5, prop::option::of(tag())).prop_map(
+        |(threshold, window, cooldown, trigger, weight, nonce)| {
+            let (window, cooldown) = (Millis::from_ms(window), Millis::from_ms(cooldown));
+            let policy = BurstPolicy::new(threshold, window, cooldown, trigger).unwrap();
+            Action::Observe { policy, weight, nonce }
+        },
+    )
+}
+
+fn action() -> impl Strategy<Value = Action> {
+    prop_oneof![
+        16 => cost().prop_map(Action::Consume),
+        3 => cost().prop_map(Action::Peek),
+        3 => cost().prop_map(Action::Refund),
+        1 => (1_u64..2_000).prop_map(Action::Block),
+        1 => Just(Action::Unblock),
+        1 => Just(Action::Reset),
+        10 => message().prop_map(Action::Message),
+        8 => observe(),
+    ]
+}
+
+/// What Rust answers, and what it would store.
+struct Model {
+    records: HashMap<String, String>,
+    clock: Clock,
+    /// The time to live of what the last operation wrote.
+    written: Option<u64>,
+}
+
+impl Model {
+    fn run(&mut self, case: &Case, now: Timestamp) -> Reply {
+        let key = case.key();
+        let record = self.records.get(&key).map(|text| op::decode(text).unwrap());
+        let (reply, write) = op::step(record, &case.op(), now, self.clock).unwrap();
+        self.written = None;
+        match write {
+            Write::Keep => {}
+            Write::Delete => {
+                self.records.remove(&key);
+            }
+            Write::Put(record, ttl) => {
+                self.records.insert(key, op::encode(&record).unwrap());
+                self.written = Some(ttl.as_ms());
+            }
+        }
+        reply
+    }
+}
+
+/// The script with the time as an argument, and with records that outlive the test.
+fn script_under_test(clock: Clock) -> redis::Script {
+    let one_clock = clock == Clock::Store;
+    let timed = SCRIPT
+        .replace("tonumber(ARGV[1]), false", &format!("tonumber(ARGV[1]), {one_clock}"))
+        .replace(
+            "format('%.0f', over_at - now)",
+            &format!("format('%.0f', over_at - now + {KEPT_MS})"),
+        )
+        .replace("format('%.0f', reset)", &format!("format('%.0f', reset + {KEPT_MS})"));
+    assert_ne!(timed.len(), SCRIPT.len());
+    redis::Script::new(&timed)
+}
+
+fn differential(program: &str, clock: Clock) {
+    let operations: usize =
+        std::env::var("TIDEGATE_SOAK").ok().and_then(|n| n.parse().ok()).unwrap_or(50_000);
+    let mut server = Server::start(program);
+    let script = script_under_test(clock);
+    let mut model = Model { records: HashMap::new(), clock, written: None };
+    let mut runner = TestRunner::new(Config::default());
+    let policies: Vec<Limits> =
+        (0..24).map(|_| limits().new_tree(&mut runner).unwrap().current()).collect();
+    let step = prop_oneof![8 => 0_i64..40, 3 => 0_i64..2_000, 1 => -100_i64..0, 1 => -3_000_000_000_i64..3_000_000_000];
+    let case = (0_u8..12, 0_usize..4, any::<prop::sample::Index>(), action());
+    let mut now = 1_790_000_000_000_i64;
+    for _ in 0..operations / 50 {
+        now = (now + step.new_tree(&mut runner).unwrap().current())
+            .clamp(1_700_000_000_000, 1_900_000_000_000);
+        let at = Timestamp::from_ms(now as u64);
+        // Mostly one policy per key, sometimes any: policies change on live keys.
+        let batch: Vec<Case> = (0..50)
+            .map(|_| {
+                let (key, other, any, action) = case.new_tree(&mut runner).unwrap().current();
+                let policy = if other == 0 { any.index(policies.len()) } else { usize::from(key) };
+                Case { key, limits: policies[policy].clone(), action }
+            })
+            .collect();
+        let replies = server.run(&script, at, &batch);
+        for (case, reply) in batch.iter().zip(&replies) {
+            let expected = model.run(case, at);
+            assert_eq!(decode(&case.op(), reply), Ok(expected), "{case:?} at {now}");
+        }
+        for case in &batch {
+            let key = case.key();
+            let (text, ttl) = server.stored(&key);
+            let expected = model.records.get(&key);
+            assert_eq!(text.as_ref(), expected, "{key} at {now}");
+            if expected.is_some() {
+                assert!(ttl > 0, "{key} has a time to live");
+            }
+        }
+        // What the last operation wrote lives as long as the step said, but for what has passed since.
+        if let Some(ttl) = model.written {
+            let left = server.stored(&batch[49].key()).1;
+            let asked = i64::try_from(ttl + KEPT_MS).unwrap();
+            assert!((asked - 5_000..=asked).contains(&left), "{:?}: {left} of {asked}", batch[49]);
+        }
+    }
+}
+
+#[test]
+fn redis_decides_as_rust_does() {
+    differential("redis-server", Clock::Store);
+}
+
+#[test]
+fn redis_decides_as_rust_does_on_callers_clocks() {
+    differential("redis-server", Clock::Caller);
+}

@@ -1,0 +1,906 @@
+-- The steps of src/op.rs where Redis and Valkey keep the records: one call runs a batch, each operation on
+-- its own key, and answers one reply for each.
+--
+-- KEYS[i]    the key of operation i
+-- ARGV[1]    the caller's clock in milliseconds, or "" for the server's
+-- ARGV[i+1]  operation i: its letter and its arguments, parted by ";"
+--
+-- Numbers are doubles here, exact because every policy was accepted only where all sums stay below 2^53.
+-- They are always formatted: Lua's own conversion keeps fourteen digits. Divisions go by the exact
+-- remainder, because a rounded quotient can be one too large.
+
+local now, one_clock = tonumber(ARGV[1]), false
+if not now then
+  local time = redis.call('TIME')
+  now, one_clock = time[1] * 1000 + math.floor(time[2] / 1000), true
+end
+
+local MAX_SAFE = 9007199254740991
+local max, min, fmod, format = math.max, math.min, math.fmod, string.format
+
+local function floor_div(a, b)
+  return (a - fmod(a, b)) / b
+end
+
+local function ceil_div(a, b)
+  local rest = fmod(a, b)
+  return rest == 0 and a / b or (a - rest) / b + 1
+end
+
+-- ── the way that nearly every call goes ────────────────────────────────────
+-- One bucket on a key that holds nothing else, and a clock that has not stepped back: the arithmetic of
+-- src/limit/leaky_bucket.rs on two numbers. Answers nothing where there is more to it.
+
+local last_limits, head, rate, window, burst, full
+
+local function only_bucket(limits)
+  last_limits = limits
+  local name, a, b, c = limits:match('^([%w~._-]+)=b,(%d+),(%d+),(%d+)$')
+  head = name and format('1l|%s=b,%s,%s,%s,', name, a, b, c)
+  rate, window, burst = tonumber(a), tonumber(b), tonumber(c)
+  full = name and burst * window
+end
+
+local function consume_bucket(key, cost, limits)
+  if limits ~= last_limits then
+    only_bucket(limits)
+  end
+  if not head then
+    return nil
+  end
+  local text, debt = redis.call('GET', key), 0
+  if text then
+    local level, at = text:match('^(%d+),(%d+)%.$', #head + 1)
+    if not level or text:sub(1, #head) ~= head or tonumber(at) > now then
+      return nil
+    end
+    local elapsed = min(now - at, ceil_div(full, rate))
+    debt = max(0, level - elapsed * rate)
+  end
+  local charged = cost <= burst and debt + cost * window or full + 1
+  if charged <= full then
+    local reset = ceil_div(charged, rate)
+    redis.call('SET', key, format('%s%.0f,%.0f.', head, charged, now), 'PX', format('%.0f', reset))
+    return { 0, 0, burst, floor_div(full - charged, window), 0, reset }
+  end
+  if text and redis.call('PTTL', key) == -1 then
+    return nil
+  end
+  local remaining, reset = floor_div(full - debt, window), ceil_div(debt, rate)
+  if cost > burst then
+    return { 2, 0, burst, remaining, -1, reset }
+  end
+  return { 1, 0, burst, remaining, ceil_div(charged - full, rate), reset }
+end
+
+-- ── everything else ────────────────────────────────────────────────────────
+-- Made only when an operation needs it: making functions costs more than most calls.
+
+local function all_operations()
+  -- ── limits: src/limit ──────────────────────────────────────────────────────
+  -- A state is {level, before, at}. A view is a state as it stands now, with how much of the window has passed,
+  -- how far the clock stands behind the state, and whether the state was moved.
+
+  local function view_at(level, before, at, elapsed, behind, rebased)
+    return { level = level, before = before, at = at, elapsed = elapsed, behind = behind, rebased = rebased }
+  end
+
+  local Bucket, Fixed, Sliding = {}, {}, {}
+  Bucket.__index, Fixed.__index, Sliding.__index = Bucket, Fixed, Sliding
+
+  function Bucket:view(level, before, at)
+    local behind = at - now
+    if behind <= 0 then
+      local elapsed = min(-behind, self.drain)
+      return view_at(max(0, level - elapsed * self.rate), 0, now, 0, 0, false)
+    end
+    if behind > self.drain and one_clock then
+      return view_at(level, 0, now, 0, 0, true)
+    end
+    return view_at(level, 0, at, 0, behind, false)
+  end
+
+  function Bucket:fits(view, cost)
+    return cost <= self.capacity and view.level + cost * self.window <= self.full
+  end
+
+  function Bucket:charge(view, cost)
+    view.level = view.level + cost * self.window
+  end
+
+  function Bucket:refund(view, cost)
+    view.level = cost >= self.capacity and 0 or max(0, view.level - cost * self.window)
+  end
+
+  function Bucket:remaining(view)
+    return floor_div(max(0, self.full - view.level), self.window)
+  end
+
+  function Bucket:retry(view, cost)
+    return ceil_div(view.level + cost * self.window - self.full, self.rate) + view.behind
+  end
+
+  function Bucket:reset(view)
+    return view.level == 0 and 0 or ceil_div(view.level, self.rate) + view.behind
+  end
+
+  function Bucket:used(view)
+    return ceil_div(view.level, self.window)
+  end
+
+  function Bucket:taken_over(used, _, _, at)
+    return used * self.window, 0, at
+  end
+
+  function Bucket:text(view)
+    return format('b,%.0f,%.0f,%.0f,%.0f,%.0f', self.rate, self.window, self.capacity, view.level, view.at)
+  end
+
+  function Fixed:view(level, before, at)
+    local behind = at - now
+    if level == 0 or -behind >= self.window then
+      return view_at(0, 0, now, 0, 0, false)
+    end
+    if behind > self.window and one_clock then
+      return view_at(level, 0, now, 0, 0, true)
+    end
+    return view_at(level, 0, at, max(0, -behind), max(0, behind), false)
+  end
+
+  function Fixed:fits(view, cost)
+    return cost <= self.capacity - view.level
+  end
+
+  function Fixed:charge(view, cost)
+    view.level = view.level + cost
+  end
+
+  function Fixed:refund(view, cost)
+    view.level = max(0, view.level - cost)
+  end
+
+  function Fixed:remaining(view)
+    return max(0, self.capacity - view.level)
+  end
+
+  function Fixed:reset(view)
+    return view.level == 0 and 0 or self.window - view.elapsed + view.behind
+  end
+
+  function Fixed:retry(view)
+    return self:reset(view)
+  end
+
+  function Fixed:used(view)
+    return view.level
+  end
+
+  function Fixed:taken_over(used, old, view, at)
+    local open = max(0, at - view.at) < self.window
+    return used, 0, (old.kind == 'f' and open) and view.at or at
+  end
+
+  function Fixed:text(view)
+    return format('f,%.0f,%.0f,%.0f,%.0f', self.capacity, self.window, view.level, view.at)
+  end
+
+  function Sliding:view(level, before, at)
+    local window = self.window
+    local into = fmod(now, window)
+    local start = now - into
+    if level == 0 and before == 0 then
+      return view_at(0, 0, start, into, 0, false)
+    end
+    local behind = at - now
+    if behind > window and one_clock then
+      return view_at(level, before, start, into, 0, true)
+    end
+    if behind > 0 then
+      return view_at(level, before, at, 0, behind, false)
+    end
+    local passed = start - at
+    if passed == 0 then
+      return view_at(level, before, start, into, 0, false)
+    elseif passed <= window then
+      return view_at(0, level, start, into, 0, false)
+    end
+    return view_at(0, 0, start, into, 0, false)
+  end
+
+  function Sliding:weight(view)
+    return view.before * (self.window - view.elapsed) + view.level * self.window
+  end
+
+  function Sliding:fits(view, cost)
+    return cost <= self.capacity and self:weight(view) + cost * self.window <= self.full
+  end
+
+  function Sliding:charge(view, cost)
+    view.level = view.level + cost
+  end
+
+  function Sliding:refund(view, cost)
+    local rest = max(0, cost - view.level)
+    view.level = max(0, view.level - cost)
+    view.before = max(0, view.before - rest)
+  end
+
+  function Sliding:remaining(view)
+    return floor_div(max(0, self.full - self:weight(view)), self.window)
+  end
+
+  local function weighs_out(window, room, count)
+    return max(0, window - (count == 0 and window or floor_div(room, count)))
+  end
+
+  function Sliding:retry(view, cost)
+    local room = self.capacity - view.level - cost
+    local wait
+    if room >= 0 then
+      wait = max(0, weighs_out(self.window, room * self.window, view.before) - view.elapsed)
+    else
+      wait = self.window - view.elapsed + weighs_out(self.window, (self.capacity - cost) * self.window, view.level)
+    end
+    return wait + view.behind
+  end
+
+  function Sliding:reset(view)
+    local left = self.window - view.elapsed + view.behind
+    if view.level > 0 then
+      return left + self.window
+    end
+    return view.before > 0 and left or 0
+  end
+
+  function Sliding:used(view)
+    return ceil_div(self:weight(view), self.window)
+  end
+
+  function Sliding:taken_over(used, _, _, at)
+    return used, 0, at - fmod(at, self.window)
+  end
+
+  function Sliding:text(view)
+    return format('s,%.0f,%.0f,%.0f,%.0f,%.0f', self.capacity, self.window, view.before, view.level, view.at)
+  end
+
+  local shapes = {}
+
+  -- The arithmetic of "b,rate,window,burst", "f,limit,window" or "s,limit,window".
+  local function shape_of(text)
+    local known = shapes[text]
+    if known then
+      return known
+    end
+    local kind, a, window, c = text:match('^([bfs]),(%d+),(%d+),?(%d*)$')
+    a, window = tonumber(a), tonumber(window)
+    local shape
+    if kind == 'b' then
+      local burst = tonumber(c)
+      local full = burst * window
+      shape = { rate = a, window = window, capacity = burst, full = full, drain = ceil_div(full, a) }
+      setmetatable(shape, Bucket)
+    else
+      shape = { window = window, capacity = a, full = a * window }
+      setmetatable(shape, kind == 'f' and Fixed or Sliding)
+    end
+    shape.kind, shape.shape = kind, text
+    shapes[text] = shape
+    return shape
+  end
+
+  local function corrupt()
+    return { err = 'corrupt' }
+  end
+
+  -- One limit of a record: "name=b,rate,window,burst,debt,at" and its like; nil for what is not ours.
+  local function entry_of(text)
+    local name, kind, numbers = text:match('^([%w~._-]+)=([bfs]),([%d,]+)$')
+    if not name then
+      return nil
+    end
+    local shape, a, b, c
+    if kind == 'f' then
+      shape, a, b = numbers:match('^(%d+,%d+),(%d+),(%d+)$')
+      return shape and { name = name, shape = shape_of('f,' .. shape), level = tonumber(a), before = 0, at = tonumber(b) }
+    elseif kind == 'b' then
+      shape, a, b = numbers:match('^(%d+,%d+,%d+),(%d+),(%d+)$')
+      return shape and { name = name, shape = shape_of('b,' .. shape), level = tonumber(a), before = 0, at = tonumber(b) }
+    end
+    shape, a, b, c = numbers:match('^(%d+,%d+),(%d+),(%d+),(%d+)$')
+    return shape
+      and { name = name, shape = shape_of('s,' .. shape), level = tonumber(b), before = tonumber(a), at = tonumber(c) }
+  end
+
+  -- {block = {until, duration} or nil, entries = {...}}; nil for what is not ours.
+  local function limits_of(text)
+    local record = { entries = {} }
+    if not text then
+      return record
+    end
+    if text:sub(1, 2) ~= '1l' or text:sub(-1) ~= '.' then
+      return nil
+    end
+    for part in text:sub(3, -2):gmatch('|([^|]*)') do
+      local ends, duration = part:match('^b(%d+),(%d+)$')
+      if ends then
+        record.block = { ends = tonumber(ends), duration = tonumber(duration) }
+      else
+        local entry = entry_of(part)
+        if not entry then
+          return nil
+        end
+        record.entries[#record.entries + 1] = entry
+      end
+    end
+    return record
+  end
+
+  local function view_of(entry, shape)
+    if entry.shape == shape then
+      return shape:view(entry.level, entry.before, entry.at)
+    end
+    local old = entry.shape:view(entry.level, entry.before, entry.at)
+    local used = min(entry.shape:used(old), shape.capacity)
+    local view = shape:view(shape:taken_over(used, entry.shape, old, now + old.behind))
+    view.rebased = used > 0
+    return view
+  end
+
+  local function block_left(block)
+    if not block then
+      return 0
+    end
+    local left = max(0, block.ends - now)
+    return (left > block.duration * 2 and one_clock) and block.duration or left
+  end
+
+  local seats_known = {}
+
+  -- The limits of an operation: "name=b,rate,window,burst|…".
+  local function seats_of(text)
+    local known = seats_known[text]
+    if not known then
+      known = {}
+      for name, shape in text:gmatch('([^=|]+)=([^|]+)') do
+        known[#known + 1] = { name = name, shape = shape_of(shape) }
+      end
+      seats_known[text] = known
+    end
+    return known
+  end
+
+  local function find(entries, name)
+    for i = 1, #entries do
+      if entries[i].name == name then
+        return entries[i]
+      end
+    end
+  end
+
+  local function views_of(record, limits)
+    local views = {}
+    for i = 1, #limits do
+      local limit = limits[i]
+      local entry = find(record.entries, limit.name)
+      views[i] = entry and view_of(entry, limit.shape) or limit.shape:view(0, 0, 0)
+    end
+    return views
+  end
+
+  -- The reply: reason, which limit decided, its capacity, remaining, retry wait (-1: never), reset wait.
+  local function decision(limits, views, cost, admitted, blocked)
+    local by, capacity, remaining, retry, reset = 1, 0, MAX_SAFE, 0, blocked
+    for i = 1, #limits do
+      local shape, view = limits[i].shape, views[i]
+      local left, wait = shape:remaining(view), 0
+      if not admitted then
+        if cost > shape.capacity then
+          wait = -1
+        elseif not shape:fits(view, cost) then
+          wait = shape:retry(view, cost)
+        end
+      end
+      local names = i == 1
+      if not names and admitted then
+        names = left < remaining
+      elseif not names then
+        names = retry ~= -1 and (wait == -1 or wait > retry)
+      end
+      if names then
+        by, capacity, retry = i, shape.capacity, wait
+      end
+      remaining, reset = min(remaining, left), max(reset, shape:reset(view))
+    end
+    local reason = admitted and 0 or (retry == -1 and 2 or 1)
+    if blocked > 0 then
+      remaining = 0
+      if retry ~= -1 then
+        reason, retry, by, capacity = 3, max(retry, blocked), 1, limits[1].shape.capacity
+      end
+    end
+    return { reason, by - 1, capacity, remaining, retry, reset }
+  end
+
+  -- Takes over the views that `wanted` names, and drops what is whole again.
+  local function keep(record, limits, views, wanted)
+    local kept = false
+    for i = 1, #limits do
+      if wanted(views[i]) then
+        kept = true
+        local entry = find(record.entries, limits[i].name)
+        if not entry then
+          entry = { name = limits[i].name }
+          record.entries[#record.entries + 1] = entry
+        end
+        local view = views[i]
+        entry.shape, entry.level, entry.before, entry.at = limits[i].shape, view.level, view.before, view.at
+      end
+    end
+    return kept
+  end
+
+  local function prune(record)
+    local entries, kept = record.entries, {}
+    for i = 1, #entries do
+      local entry = entries[i]
+      local view = entry.shape:view(entry.level, entry.before, entry.at)
+      if entry.shape:reset(view) > 0 then
+        kept[#kept + 1] = entry
+      end
+    end
+    record.entries = kept
+    local left = block_left(record.block)
+    if record.block then
+      record.block = left > 0 and { ends = now + left, duration = record.block.duration } or nil
+    end
+  end
+
+  -- When a state, left alone, is whole.
+  local function whole_at(entry)
+    local shape, caller = entry.shape, one_clock
+    local really
+    really, now, one_clock = now, entry.at, false
+    local reset = shape:reset(shape:view(entry.level, entry.before, entry.at))
+    now, one_clock = really, caller
+    return entry.at + reset
+  end
+
+  -- Stores a record for as long as anything of it counts; nothing that counts is a key that goes.
+  local function put(key, text, over_at)
+    if over_at > now then
+      redis.call('SET', key, text, 'PX', format('%.0f', over_at - now))
+    else
+      redis.call('DEL', key)
+    end
+  end
+
+  local function put_limits(key, record)
+    local parts, over_at = { '1l' }, 0
+    if record.block then
+      parts[2] = format('b%.0f,%.0f', record.block.ends, record.block.duration)
+      over_at = record.block.ends
+    end
+    for i = 1, #record.entries do
+      local entry = record.entries[i]
+      parts[#parts + 1] = entry.name .. '=' .. entry.shape:text(entry)
+      over_at = max(over_at, whole_at(entry))
+    end
+    local text = table.concat(parts, '|') .. '.'
+    if #record.entries > 8 or #text > 512 then
+      return { err = 'too many limits' }
+    end
+    put(key, text, over_at)
+  end
+
+  -- A key that somebody left without a time to live gets one, so that nothing stays for ever.
+  local function heal(key, record)
+    if redis.call('PTTL', key) == -1 then
+      put_limits(key, record)
+    end
+  end
+
+  local ops = {}
+
+  local function always()
+    return true
+  end
+
+  local function is_rebased(view)
+    return view.rebased
+  end
+
+  local function decided(key, record, text, cost, charges)
+    local limits = seats_of(text)
+    local views = views_of(record, limits)
+    local blocked = block_left(record.block)
+    local admitted = blocked == 0
+    for i = 1, #limits do
+      admitted = admitted and limits[i].shape:fits(views[i], cost)
+    end
+    if charges and admitted then
+      for i = 1, #limits do
+        limits[i].shape:charge(views[i], cost)
+      end
+    end
+    local reply = decision(limits, views, cost, admitted, blocked)
+    if not charges then
+      return reply
+    end
+    local kept = keep(record, limits, views, admitted and always or is_rebased)
+    if kept or (record.block and now + blocked < record.block.ends) then
+      prune(record)
+      return put_limits(key, record) or reply
+    end
+    return reply
+  end
+
+  local function get_limits(key)
+    local text = redis.call('GET', key)
+    return limits_of(text), text
+  end
+
+  function ops.C(key, cost, text)
+    local record, found = get_limits(key)
+    if not record then
+      return corrupt()
+    end
+    local reply = decided(key, record, text, tonumber(cost), true)
+    if found and reply[1] ~= 0 then
+      heal(key, record)
+    end
+    return reply
+  end
+
+  function ops.P(key, cost, text)
+    local record = get_limits(key)
+    return record and decided(key, record, text, tonumber(cost), false) or corrupt()
+  end
+
+  function ops.R(key, cost, text)
+    local record, found = get_limits(key)
+    if not record then
+      return corrupt()
+    end
+    if not found then
+      return { 0 }
+    end
+    local limits, known, views = seats_of(text), {}, {}
+    local all = views_of(record, limits)
+    for i = 1, #limits do
+      limits[i].shape:refund(all[i], tonumber(cost))
+      if find(record.entries, limits[i].name) then
+        known[#known + 1], views[#views + 1] = limits[i], all[i]
+      end
+    end
+    keep(record, known, views, always)
+    prune(record)
+    return put_limits(key, record) or { 0 }
+  end
+
+  function ops.B(key, duration)
+    local record = get_limits(key)
+    if not record then
+      return corrupt()
+    end
+    record.block = { ends = min(MAX_SAFE, now + tonumber(duration)), duration = tonumber(duration) }
+    prune(record)
+    return put_limits(key, record) or { 0 }
+  end
+
+  function ops.U(key)
+    local record, found = get_limits(key)
+    if not record then
+      return corrupt()
+    end
+    if found and record.block then
+      record.block = nil
+      return put_limits(key, record) or { 0 }
+    end
+    return { 0 }
+  end
+
+  function ops.X(key, _, text)
+    local record, found = get_limits(key)
+    if not record then
+      return corrupt()
+    end
+    if found then
+      local limits, kept = seats_of(text), {}
+      for i = 1, #record.entries do
+        if not find(limits, record.entries[i].name) then
+          kept[#kept + 1] = record.entries[i]
+        end
+      end
+      record.block, record.entries = nil, kept
+      put_limits(key, record)
+    end
+    return { 0 }
+  end
+
+  -- ── message ids: src/dedup.rs ──────────────────────────────────────────────
+  -- {kind = 'c' or 'd', token, at, payload, result}
+
+  -- What is known of an id, and whether the key is ours at all. What is over is not known, whether or not
+  -- the server has dropped it.
+  local function message_of(key)
+    local text = redis.call('GET', key)
+    if not text then
+      return nil, true
+    end
+    local kind, token, at, payload, result = 'c', text:match('^1c|([%w_-]+)|(%d+)|([%w_-]*)%.$')
+    if not token then
+      kind, token, at, payload, result = 'd', text:match('^1d|([%w_-]*)|(%d+)|([%w_-]*)|(.*)%.$')
+    end
+    at = tonumber(at)
+    if not token then
+      return nil, false
+    end
+    return now < at and { kind = kind, token = token, at = at, payload = payload, result = result } or nil, true
+  end
+
+  local function put_claim(key, token, lease, payload)
+    local at = now + tonumber(lease)
+    put(key, format('1c|%s|%.0f|%s.', token, at, payload), at)
+  end
+
+  local function put_done(key, token, ttl, payload, result)
+    local at = now + tonumber(ttl)
+    put(key, format('1d|%s|%.0f|%s|', token, at, payload) .. result .. '.', at)
+  end
+
+  -- What stands in the way of a claim; nil when nothing does.
+  local function obstacle(message, payload)
+    if not message then
+      return nil
+    end
+    if payload ~= '' and message.payload ~= '' and payload ~= message.payload then
+      return { 'mismatch' }
+    elseif message.kind == 'c' then
+      return { 'in-progress', message.at - now }
+    end
+    return { 'duplicate', message.result }
+  end
+
+  -- Whether the token's holder may still decide about the id.
+  local function held(message, token)
+    return not message or (message.kind == 'c' and message.token == token)
+  end
+
+  local function flag(yes)
+    return { yes and 'yes' or 'no' }
+  end
+
+  function ops.F(key, ttl)
+    local message, ours = message_of(key)
+    if not ours then
+      return corrupt()
+    end
+    local free = not obstacle(message, '')
+    if free then
+      put_done(key, '', ttl, '', '')
+    end
+    return flag(free)
+  end
+
+  function ops.L(key)
+    local message, ours = message_of(key)
+    if not ours then
+      return corrupt()
+    end
+    return obstacle(message, '') or { 'absent' }
+  end
+
+  function ops.K(key, token, lease, payload)
+    local message, ours = message_of(key)
+    if not ours then
+      return corrupt()
+    end
+    local found = obstacle(message, payload)
+    local again = message and message.kind == 'c' and message.token == token
+    if found and (not again or found[1] == 'mismatch') then
+      return found
+    end
+    put_claim(key, token, lease, payload)
+    return { 'fresh' }
+  end
+
+  function ops.W(key, token, lease, payload)
+    local message, ours = message_of(key)
+    if not ours then
+      return corrupt()
+    end
+    local renewed = not (message and message.kind == 'd') and held(message, token)
+    if renewed then
+      put_claim(key, token, lease, payload)
+    end
+    return flag(renewed)
+  end
+
+  function ops.D(key, token, ttl, payload, result)
+    local message, ours = message_of(key)
+    if not ours then
+      return corrupt()
+    end
+    if message and message.kind == 'd' and message.token == token then
+      return flag(true)
+    end
+    local mine = held(message, token)
+    if mine then
+      put_done(key, token, ttl, payload, result)
+    end
+    return flag(mine)
+  end
+
+  function ops.E(key, token)
+    local message, ours = message_of(key)
+    if not ours then
+      return corrupt()
+    end
+    local mine = held(message, token)
+    if mine and message then
+      redis.call('DEL', key)
+    end
+    return flag(mine)
+  end
+
+  function ops.G(key)
+    local message, ours = message_of(key)
+    if not ours then
+      return corrupt()
+    end
+    if message then
+      redis.call('DEL', key)
+    end
+    return flag(message)
+  end
+
+  function ops.S(key, ttl)
+    local _, ours = message_of(key)
+    if not ours then
+      return corrupt()
+    end
+    put_done(key, '', ttl, '', '')
+    return flag(true)
+  end
+
+  -- ── bursts: src/burst.rs ───────────────────────────────────────────────────
+
+  local function burst_of(text, policy)
+    if not text then
+      return { trigger = policy.trigger, window = policy.window, bucket = policy.bucket, fired = 0, quiet = 0, nonce = '', counts = { 0 } }
+    end
+    local trigger, window, bucket, fired, quiet, nonce, counts =
+      text:match('^1([ts])|(%d+),(%d+),(%d+),(%d+)|([%w_-]*)|([%d,]+)%.$')
+    if not trigger then
+      return nil
+    end
+    local burst = {
+      trigger = trigger,
+      window = tonumber(window),
+      bucket = tonumber(bucket),
+      fired = tonumber(fired),
+      quiet = tonumber(quiet),
+      nonce = nonce,
+      counts = {},
+    }
+    for count in counts:gmatch('%d+') do
+      burst.counts[#burst.counts + 1] = tonumber(count)
+    end
+    return burst
+  end
+
+  -- When nothing of it counts any more.
+  local function over_at(burst)
+    local parts = burst.trigger == 't' and 1 or 16
+    return max(ceil_div((burst.bucket + 1) * burst.window, parts) + 2 * burst.window, burst.quiet)
+  end
+
+  local function advance(burst, policy)
+    if burst.window ~= policy.window or burst.trigger ~= policy.trigger then
+      burst.window, burst.trigger, burst.bucket = policy.window, policy.trigger, policy.bucket
+      burst.counts, burst.fired = { 0 }, 0
+    end
+    if burst.bucket - policy.bucket > policy.parts and one_clock then
+      burst.fired = burst.fired == burst.bucket + 1 and policy.bucket + 1 or burst.fired
+      burst.bucket = policy.bucket
+      burst.quiet = min(burst.quiet, now + policy.rest)
+    end
+    for _ = 1, min(policy.bucket - burst.bucket, policy.span) do
+      table.insert(burst.counts, 1, 0)
+    end
+    burst.bucket = max(burst.bucket, policy.bucket)
+    while #burst.counts > policy.span do
+      table.remove(burst.counts)
+    end
+  end
+
+  local function counted(burst)
+    local sum = 0
+    for i = 1, #burst.counts do
+      sum = min(MAX_SAFE, sum + burst.counts[i])
+    end
+    return sum
+  end
+
+  local function observed(burst, policy, fired, replay)
+    local oldest = 1
+    for i = 1, #burst.counts do
+      if burst.counts[i] > 0 then
+        oldest = i
+      end
+    end
+    local leaves = max(0, burst.bucket - (oldest - 1)) + policy.span
+    local ends = ceil_div(leaves * policy.window, policy.parts)
+    return { fired and 1 or 0, counted(burst), max(0, ends - now), replay and 1 or 0 }
+  end
+
+  function ops.O(key, trigger, threshold, window, cooldown, weight, nonce)
+    local policy = { trigger = trigger, threshold = tonumber(threshold), window = tonumber(window) }
+    policy.parts = trigger == 't' and 1 or 16
+    policy.span = trigger == 't' and 1 or 17
+    policy.bucket = floor_div(now * policy.parts, policy.window)
+    policy.rest = trigger == 't' and tonumber(cooldown) or max(tonumber(cooldown), policy.window)
+    local burst = burst_of(redis.call('GET', key), policy)
+    if not burst then
+      return corrupt()
+    end
+    if now >= over_at(burst) then
+      burst = burst_of(nil, policy)
+    end
+    advance(burst, policy)
+    if nonce ~= '' and burst.nonce == nonce then
+      return observed(burst, policy, true, true)
+    end
+    burst.counts[1] = min(MAX_SAFE, burst.counts[1] + tonumber(weight))
+    local latched = trigger == 't' and burst.fired == burst.bucket + 1
+    local fired = counted(burst) >= policy.threshold and not latched and now >= burst.quiet
+    if fired then
+      burst.fired, burst.quiet, burst.nonce = burst.bucket + 1, now + policy.rest, nonce
+    end
+    local counts = {}
+    for i = 1, #burst.counts do
+      counts[i] = format('%.0f', burst.counts[i])
+    end
+    local head = format('1%s|%.0f,%.0f,%.0f,%.0f|', trigger, policy.window, burst.bucket, burst.fired, burst.quiet)
+    put(key, head .. burst.nonce .. '|' .. table.concat(counts, ',') .. '.', over_at(burst))
+    return observed(burst, policy, fired, false)
+  end
+
+  return ops
+end
+
+-- ── the batch ──────────────────────────────────────────────────────────────
+
+local ops
+
+local function run(key, op)
+  local cost, limits = op:match('^C;(%d+);(.*)$')
+  local reply = cost and consume_bucket(key, tonumber(cost), limits)
+  if reply then
+    return reply
+  end
+  ops = ops or all_operations()
+  local letter, rest = op:sub(1, 1), op:sub(3)
+  if letter == 'D' then
+    return ops.D(key, rest:match('^([^;]*);([^;]*);([^;]*);(.*)$'))
+  end
+  local args = {}
+  for arg in (rest .. ';'):gmatch('([^;]*);') do
+    args[#args + 1] = arg
+  end
+  return ops[letter](key, unpack(args))
+end
+
+local replies = {}
+for i = 1, #KEYS do
+  -- One key of another type must not fail its neighbours.
+  local ok, reply = pcall(run, KEYS[i], ARGV[i + 1])
+  if ok and reply.err then
+    reply = { 'error', reply.err }
+  elseif not ok then
+    reply = { 'error', type(reply) == 'table' and reply.err or tostring(reply) }
+  end
+  replies[i] = reply
+end
+return replies
