@@ -430,49 +430,37 @@ impl Cas {
 
     /// Resolves to the decision's numbers, the reason first.
     pub fn consume(&self, key: String, limits: &LimitSet, cost: f64, now: f64) -> Promise {
-        let (limits, cost) = (limits.0.clone(), whole(cost));
-        self.run(key, now, async move |run| {
-            run.decision(Op::Consume { limits: &limits, cost }).await
-        })
+        self.run(key, Asked::Consume(limits.0.clone(), whole(cost)), now)
     }
 
     /// As `consume`, changing nothing.
     pub fn peek(&self, key: String, limits: &LimitSet, cost: f64, now: f64) -> Promise {
-        let (limits, cost) = (limits.0.clone(), whole(cost));
-        self.run(key, now, async move |run| run.decision(Op::Peek { limits: &limits, cost }).await)
+        self.run(key, Asked::Peek(limits.0.clone(), whole(cost)), now)
     }
 
     /// Gives units back.
     pub fn refund(&self, key: String, limits: &LimitSet, cost: f64, now: f64) -> Promise {
-        let (limits, cost) = (limits.0.clone(), whole(cost));
-        self.run(key, now, async move |run| run.done(Op::Refund { limits: &limits, cost }).await)
+        self.run(key, Asked::Refund(limits.0.clone(), whole(cost)), now)
     }
 
     /// Blocks a key.
     pub fn block(&self, key: String, duration_ms: f64, now: f64) -> Promise {
-        self.run(key, now, async move |run| {
-            run.done(Op::Block { duration: millis(duration_ms) }).await
-        })
+        self.run(key, Asked::Block(millis(duration_ms)), now)
     }
 
     /// Ends a block.
     pub fn unblock(&self, key: String, now: f64) -> Promise {
-        self.run(key, now, async move |run| run.done(Op::Unblock).await)
+        self.run(key, Asked::Unblock, now)
     }
 
     /// Forgets a Limiter's limits on a key, and the block.
     pub fn reset(&self, key: String, limits: &LimitSet, now: f64) -> Promise {
-        let limits = limits.0.clone();
-        self.run(key, now, async move |run| run.done(Op::Reset { limits: &limits }).await)
+        self.run(key, Asked::Reset(limits.0.clone()), now)
     }
 
     /// Runs an operation on an id.
     pub fn message(&self, key: String, op: &MessageCall, now: f64) -> Promise {
-        let op = op.0.clone();
-        self.run(key, now, async move |run| match run.reply(Op::Message(&op)).await? {
-            Reply::Message(reply) => Ok(message_told(reply)),
-            _ => Err(Error::Corrupt),
-        })
+        self.run(key, Asked::Message(op.0.clone()), now)
     }
 
     /// Counts an observation.
@@ -484,52 +472,61 @@ impl Cas {
         nonce: Option<String>,
         now: f64,
     ) -> Promise {
-        let (policy, weight) = (policy.0, whole(weight));
         let nonce = nonce.map(|nonce| Tag::hash(nonce.as_bytes()));
-        self.run(key, now, async move |run| {
-            let op = Op::Observe { policy: &policy, weight, nonce: nonce.as_ref() };
-            match run.reply(op).await? {
-                Reply::Observation(observation) => Ok(observation_told(&observation)),
-                _ => Err(Error::Corrupt),
-            }
+        self.run(key, Asked::Observe(policy.0, whole(weight), nonce), now)
+    }
+
+    fn run(&self, key: String, asked: Asked, now: f64) -> Promise {
+        let cas = JsCas::new(self.0.clone().unchecked_into(), timestamp(now));
+        let (store, key) = (CasStore(cas), Key::joined(key));
+        future_to_promise(async move {
+            let calls = [Call { key: &key, op: asked.op() }];
+            let answer = store.apply(&calls).await.pop();
+            answer.unwrap_or(Err(Error::Corrupt)).map(reply_told).map_err(fault)
         })
     }
+}
 
-    /// Starts an operation that owns all it needs, so that freeing this object while it runs is harmless.
-    fn run<F>(&self, key: String, now: f64, operation: F) -> Promise
-    where
-        F: AsyncFnOnce(Run) -> Result<JsValue, Error<JsValue>> + 'static,
-    {
-        let cas = JsCas::new(self.0.clone().unchecked_into(), timestamp(now));
-        let run = Run { store: CasStore(cas), key: Key::joined(key) };
-        future_to_promise(async move { operation(run).await.map_err(fault) })
+/// An operation that owns all it needs, so that freeing the objects it was made from while it runs is harmless.
+enum Asked {
+    Consume(Limits, u64),
+    Peek(Limits, u64),
+    Refund(Limits, u64),
+    Block(Millis),
+    Unblock,
+    Reset(Limits),
+    Message(MessageOp),
+    Observe(BurstPolicy, u64, Option<Tag>),
+}
+
+impl Asked {
+    const fn op(&self) -> Op<'_> {
+        match self {
+            Self::Consume(limits, cost) => Op::Consume { limits, cost: *cost },
+            Self::Peek(limits, cost) => Op::Peek { limits, cost: *cost },
+            Self::Refund(limits, cost) => Op::Refund { limits, cost: *cost },
+            Self::Block(duration) => Op::Block { duration: *duration },
+            Self::Unblock => Op::Unblock,
+            Self::Reset(limits) => Op::Reset { limits },
+            Self::Message(op) => Op::Message(op),
+            Self::Observe(policy, weight, nonce) => {
+                Op::Observe { policy, weight: *weight, nonce: nonce.as_ref() }
+            }
+        }
     }
 }
 
-/// One operation on one key of a host's store.
-struct Run {
-    store: CasStore<JsCas>,
-    key: Key,
-}
-
-impl Run {
-    async fn reply(&self, op: Op<'_>) -> Result<Reply, Error<JsValue>> {
-        let calls = [Call { key: &self.key, op }];
-        self.store.apply(&calls).await.pop().unwrap_or(Err(Error::Nonsense("no reply")))
-    }
-
-    async fn done(&self, op: Op<'_>) -> Result<JsValue, Error<JsValue>> {
-        self.reply(op).await.map(|_| JsValue::UNDEFINED)
-    }
-
-    async fn decision(&self, op: Op<'_>) -> Result<JsValue, Error<JsValue>> {
-        let Reply::Decision(decision) = self.reply(op).await? else {
-            return Err(Error::Corrupt);
-        };
-        let [decided_by, limit, remaining, retry_after, reset_after] = told(&decision);
-        let reason = f64::from(decision.reason as u8);
-        let numbers = [reason, decided_by, limit, remaining, retry_after, reset_after];
-        Ok(Float64Array::from(numbers.as_slice()).into())
+fn reply_told(reply: Reply) -> JsValue {
+    match reply {
+        Reply::Decision(decision) => {
+            let [decided_by, limit, remaining, retry_after, reset_after] = told(&decision);
+            let reason = f64::from(decision.reason as u8);
+            let numbers = [reason, decided_by, limit, remaining, retry_after, reset_after];
+            Float64Array::from(numbers.as_slice()).into()
+        }
+        Reply::Message(reply) => message_told(reply),
+        Reply::Observation(observation) => observation_told(&observation),
+        _ => JsValue::UNDEFINED,
     }
 }
 
