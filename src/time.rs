@@ -59,10 +59,10 @@ impl Millis {
     /// The longest span that an option may name: 365 days.
     pub const MAX_OPTION: Self = Self(365 * 86_400_000);
 
-    /// A span of `ms` milliseconds.
+    /// A span of `ms` milliseconds, held below 2^53 so that every engine can carry it.
     #[must_use]
     pub const fn from_ms(ms: u64) -> Self {
-        Self(ms)
+        Self(if ms > MAX_SAFE { MAX_SAFE } else { ms })
     }
 
     /// The span in milliseconds.

@@ -128,10 +128,27 @@ export class Deduplicator {
    */
   async claim(id: string, options?: { payload?: string | Uint8Array }): Promise<Claim> {
     this.#check(id);
-    const payload = payloadDigest(options);
+    return this.#claim(id, payloadDigest(options), undefined);
+  }
+
+  /**
+   * As `claim`, counting the id as one of its sender's. For the gateway.
+   *
+   * @internal
+   */
+  async claimFor(sender: string, id: string): Promise<Claim> {
+    this.#check(id);
+    return this.#claim(id, undefined, sender);
+  }
+
+  async #claim(
+    id: string,
+    payload: string | undefined,
+    sender: string | undefined,
+  ): Promise<Claim> {
     const token = crypto.randomUUID();
     const claimed = await this.#ask(() =>
-      this.#call(id, MessageCall.claim(token, this.#leaseMs, payload)),
+      this.#call(id, MessageCall.claim(token, this.#leaseMs, payload), sender),
     );
     if (claimed.failed !== undefined) return this.#withoutClaim(claimed.failed);
     const known = knownAs(claimed.value);
@@ -219,9 +236,9 @@ export class Deduplicator {
     return { status: "fresh", commit: async () => true, release: async () => true };
   }
 
-  #call(id: string, call: MessageCall): MessageReply | Promise<MessageReply> {
+  #call(id: string, call: MessageCall, sender?: string): MessageReply | Promise<MessageReply> {
     try {
-      return this.#messages.call(id, call);
+      return this.#messages.call(id, call, sender);
     } finally {
       call.free();
     }
@@ -309,7 +326,9 @@ function resultJson(result: unknown): string | undefined {
     throw new TidegateError("bad_argument", `result must be ${expected}`, { cause });
   }
   if (json === undefined) bad("bad_argument", "result", result, expected);
-  const bytes = new TextEncoder().encode(json).length;
+  // No character of UTF-16 takes more than three bytes.
+  const fits = json.length * 3 <= MAX_RESULT_BYTES;
+  const bytes = fits ? 0 : new TextEncoder().encode(json).length;
   if (bytes > MAX_RESULT_BYTES) {
     bad(
       "bad_argument",

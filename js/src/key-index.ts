@@ -4,14 +4,17 @@ const MAP_KEYS = 1 << 16;
 const MOVED_AT_ONCE = 4;
 
 /**
- * Keys to slots (or to what else there is one of per key). One Map while it is small; beyond that shards, to which the keys move a few at a time:
- * a single Map of millions of keys would stop the process for over a second whenever it grows.
+ * Keys to slots (or to what else there is one of per key). One Map while it is small; beyond that shards,
+ * to which the keys move a few at a time: a single Map of millions of keys would stop the process for over
+ * a second whenever it grows.
  */
 export class KeyIndex<T = number> {
   readonly #shardCount: number;
   readonly #seed = Math.trunc(Math.random() * 2 ** 32);
   #first = new Map<string, T>();
   #shards: Map<string, T>[] = [];
+  /** Where moving has got to; begun anew, it would pass over all that has moved already. */
+  #unmoved: Iterator<[string, T]> | undefined;
 
   constructor(maxKeys: number) {
     const shards = Math.ceil(maxKeys / (MAP_KEYS / 2));
@@ -29,6 +32,7 @@ export class KeyIndex<T = number> {
       this.#first.set(key, slot);
       if (this.#first.size >= MAP_KEYS) {
         this.#shards = Array.from({ length: this.#shardCount }, () => new Map());
+        this.#unmoved = this.#first.entries();
       }
       return;
     }
@@ -42,13 +46,16 @@ export class KeyIndex<T = number> {
   }
 
   #move(): void {
-    if (this.#first.size === 0) return;
-    let left = MOVED_AT_ONCE;
-    for (const [key, slot] of this.#first) {
-      this.#first.delete(key);
-      this.#shard(key).set(key, slot);
-      left -= 1;
-      if (left === 0) return;
+    for (let left = MOVED_AT_ONCE; left > 0 && this.#unmoved !== undefined; left -= 1) {
+      const { done, value } = this.#unmoved.next();
+      if (done) {
+        this.#unmoved = undefined;
+        this.#first = new Map();
+      } else {
+        const [key, slot] = value;
+        this.#first.delete(key);
+        this.#shard(key).set(key, slot);
+      }
     }
   }
 

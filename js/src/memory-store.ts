@@ -5,6 +5,7 @@ import { emit, isHeard } from "./events.js";
 import type { Limits } from "./limits.js";
 import { counted } from "./metrics.js";
 import { bad, checkCost, checkOptions, countOf, oneOf } from "./options.js";
+import { type IdState, SenderShares } from "./sender-shares.js";
 import { type PrefixIndex, SlotIndex } from "./slot-index.js";
 import {
   type BurstDriver,
@@ -137,6 +138,7 @@ export class MemoryDriver implements Driver {
   readonly epoch: (ms: number) => number;
   readonly limitSlots: SlotIndex;
   readonly #messageSlots: SlotIndex;
+  readonly #shares: SenderShares;
   readonly #burstSlots: SlotIndex;
   readonly #out: number;
   #numbers: Float64Array;
@@ -153,6 +155,7 @@ export class MemoryDriver implements Driver {
     this.epoch = epoch;
     this.limitSlots = new SlotIndex(maxKeys);
     this.#messageSlots = new SlotIndex(maxKeys);
+    this.#shares = new SenderShares(maxKeys);
     this.#burstSlots = new SlotIndex(maxKeys);
     this.#out = this.table.out();
     this.#numbers = new Float64Array(wasmMemory.buffer, this.#out, 8);
@@ -209,14 +212,37 @@ export class MemoryDriver implements Driver {
           (slot) => table.first(slot, NONE, ttlMs, this.now()),
           this.#forgetMessages,
         ),
-      call: (id: string, call: MessageCall): MessageReply =>
-        this.#at(
+      call: (id: string, call: MessageCall, sender?: string): MessageReply => {
+        const isNew = sender !== undefined && index.get(id) === undefined;
+        if (isNew) this.#makeRoom(sender);
+        const reply = this.#at(
           index,
           id,
           (slot) => table.message(slot, NONE, call, this.now()),
           this.#forgetMessages,
-        ),
+        );
+        if (isNew && index.get(id) !== undefined) this.#shares.add(sender, index.name(id));
+        return reply;
+      },
     };
+  }
+
+  /** Room for one more id in the share of its sender. */
+  #makeRoom(sender: string): void {
+    const run = (name: string, call: MessageCall): MessageReply["status"] | undefined => {
+      const slot = this.#messageSlots.named(name);
+      const reply =
+        slot === undefined ? undefined : this.table.message(slot, NONE, call, this.now());
+      call.free();
+      return (reply as MessageReply | undefined)?.status;
+    };
+    const stateOf = (name: string): IdState => {
+      const status = run(name, MessageCall.look());
+      if (status === "in-progress") return "under way";
+      return status === "duplicate" ? "finished" : "gone";
+    };
+    this.#shares.makeRoom(sender, stateOf, (name) => run(name, MessageCall.forget()));
+    this.#forgetMessages();
   }
 
   bursts(prefix: string): BurstDriver {
@@ -315,7 +341,10 @@ export class MemoryLimits implements SyncLimitDriver {
 
   peek(key: string, cost: number): Decision {
     const slot = this.#index.get(key) ?? NONE;
-    return this.#told(this.#table.peek(this.#limiter, slot, NONE, cost, this.#driver.now()));
+    const reason = this.#table.peek(this.#limiter, slot, NONE, cost, this.#driver.now());
+    // Looking whether a new key would find room makes it.
+    this.#driver.forgetLimits();
+    return this.#told(reason);
   }
 
   refund(key: string, cost: number): void {

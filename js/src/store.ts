@@ -77,7 +77,8 @@ export interface MessageReply {
 
 export interface MessageDriver {
   first(id: string, ttlMs: number): Answer<boolean>;
-  call(id: string, call: MessageCall): Answer<MessageReply>;
+  /** `sender`: whose id it is, where nobody may fill a bounded store alone. */
+  call(id: string, call: MessageCall, sender?: string): Answer<MessageReply>;
 }
 
 /** What one observation of an identity answers. */

@@ -76,9 +76,24 @@ impl<R: Row> Slots<R> {
         self.chunks.get(chunk)?.rows.get(row).filter(|row| row.in_use())
     }
 
+    /// The row, to be changed: what was found of its chunk's horizon is only a bound from now on.
     pub(crate) fn get_mut(&mut self, slot: u32) -> Option<&mut R> {
         let (chunk, row) = place(slot);
-        self.chunks.get_mut(chunk)?.rows.get_mut(row).filter(|row| row.in_use())
+        let chunk = self.chunks.get_mut(chunk)?;
+        chunk.scanned_at = None;
+        chunk.rows.get_mut(row).filter(|row| row.in_use())
+    }
+
+    /// Makes room for another row, if there is none.
+    pub(crate) fn room(
+        &mut self,
+        now: Timestamp,
+        ends: &impl Fn(&R) -> Timestamp,
+    ) -> Result<(), Full> {
+        if self.first_free == NO_SLOT && self.rows < self.most_rows {
+            self.grow();
+        }
+        if self.first_free == NO_SLOT { self.reclaim(now, ends) } else { Ok(()) }
     }
 
     /// Puts a row in, over at `over_at`; looks at a few others first, and at all when there is no room.
@@ -90,12 +105,7 @@ impl<R: Row> Slots<R> {
         ends: impl Fn(&R) -> Timestamp,
     ) -> Result<u32, Full> {
         self.sweep(now, &ends);
-        if self.first_free == NO_SLOT && self.rows < self.most_rows {
-            self.grow();
-        }
-        if self.first_free == NO_SLOT {
-            self.reclaim(now, &ends)?;
-        }
+        self.room(now, &ends)?;
         let slot = self.first_free;
         let (chunk, at) = place(slot);
         let full = Full { until: now };
@@ -105,7 +115,7 @@ impl<R: Row> Slots<R> {
         self.first_free = cell.next_free();
         *cell = row;
         cell.set_generation(generation);
-        chunk.horizon = chunk.horizon.min(over_at);
+        (chunk.horizon, chunk.scanned_at) = (chunk.horizon.min(over_at), None);
         self.len = self.len.saturating_add(1);
         Ok(slot)
     }
@@ -148,8 +158,7 @@ impl<R: Row> Slots<R> {
         now: Timestamp,
         ends: &impl Fn(&R) -> Timestamp,
     ) -> Option<Timestamp> {
-        let row = self.get_mut(slot)?;
-        let end = ends(row);
+        let end = ends(self.get(slot)?);
         if end > now {
             return Some(end);
         }

@@ -3,7 +3,7 @@ import { show } from "../errors.js";
 import type { Limiter } from "../limiter.js";
 import { answered } from "./answer.js";
 import { Budget } from "./budget.js";
-import { type Identity, keyOf } from "./identity.js";
+import { type Identity, keyOf, messageKey } from "./identity.js";
 import { idText } from "./message-id.js";
 import type { Messages } from "./messages.js";
 import type { Packet } from "./packet.js";
@@ -122,7 +122,7 @@ export class Judge {
     const { name } = packet;
     const id = idText(answered(messages.idOf(packet.args), "id"));
     if (id === undefined || name === undefined || !this.#isHeard(name)) return undefined;
-    return `${sender}:${keyOf(this.#socket.nsp.name, name, id)}`;
+    return messageKey(sender, this.#socket.nsp.name, name, id);
   }
   #isHeard(event: string | undefined): boolean {
     return event !== undefined && this.#socket.listenerCount(event) > 0;

@@ -1,6 +1,7 @@
 import type { Claim, Deduplicator, FreshClaim } from "../deduplicator.js";
 import { restored } from "./acknowledgement.js";
 import type { Delivery } from "./delivery.js";
+import { senderOf } from "./identity.js";
 import { pause } from "./pause.js";
 import { refusal } from "./refusal.js";
 import { PASS, type Verdict } from "./verdict.js";
@@ -54,7 +55,9 @@ export class Messages {
   async claim(key: string): Promise<Verdict> {
     const { deduplicator, keepsResults } = this.#options;
     try {
-      if (keepsResults) return this.#verdict(key, (await deduplicator.claim(key)) as Found);
+      if (keepsResults) {
+        return this.#verdict(key, (await deduplicator.claimFor(senderOf(key), key)) as Found);
+      }
       return (await deduplicator.first(key)) ? PASS : { act: "replay", args: undefined };
     } catch {
       return this.#withoutStore(key);

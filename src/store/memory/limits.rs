@@ -63,6 +63,23 @@ fn narrow(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
+/// When a row is over; one that holds nothing is over now.
+fn ends<'a>(
+    policies: &'a [Policy],
+    beside: &'a [Option<LimitRecord>],
+    now: Timestamp,
+) -> impl Fn(&LimitRow) -> Timestamp + 'a {
+    move |row| match row.policy {
+        BESIDE => match beside.get(narrow(row.state.level) as usize) {
+            Some(Some(record)) => record.whole_at(),
+            _ => now,
+        },
+        policy => policies
+            .get(policy as usize)
+            .map_or(now, |policy| policy.limit.shape().whole_at(row.state)),
+    }
+}
+
 /// A limit that rows are in the arithmetic of, and how many rows and Limiters need it.
 struct Policy {
     limit: Limit,
@@ -183,7 +200,12 @@ impl LimitTable {
         }
         match self.insert(&record, now) {
             Ok(slot) => (decision, Some(slot)),
-            Err(full) => (self.overflow(limiter, &limits, cost, now, full), None),
+            Err(full) => {
+                let decide = |shared: &mut LimitRecord, limits: &Limits| {
+                    shared.consume(limits, cost, now, CLOCK).0
+                };
+                (self.overflow(limiter, now, full, decide), None)
+            }
         }
     }
 
@@ -207,41 +229,52 @@ impl LimitTable {
         Some((decision, Some(slot)))
     }
 
+    /// What a new key is told when there is no room for it.
     fn overflow(
         &mut self,
         limiter: LimiterId,
-        limits: &Limits,
-        cost: u64,
         now: Timestamp,
         full: Full,
+        decide: impl FnOnce(&mut LimitRecord, &Limits) -> Decision,
     ) -> Decision {
-        if self.on_full == OnFull::Deny {
-            let wait = full.until.since(now).max(Millis::from_ms(1));
-            let limit = limits.first().map_or(0, Limit::capacity);
-            let retry_after = Some(wait);
-            return Decision {
-                reason: Reason::Limited,
-                limit,
-                retry_after,
-                reset_after: wait,
-                ..NOTHING
-            };
+        let Some(Some(Registered { limits, shared, .. })) =
+            self.limiters.get_mut(limiter.0 as usize)
+        else {
+            return NOTHING;
+        };
+        if self.on_full == OnFull::Share {
+            return decide(shared, limits);
         }
-        match self.limiters.get_mut(limiter.0 as usize) {
-            Some(Some(registered)) => registered.shared.consume(limits, cost, now, CLOCK).0,
-            _ => NOTHING,
+        let wait = full.until.since(now).max(Millis::from_ms(1));
+        Decision {
+            limit: limits.first().map_or(0, Limit::capacity),
+            retry_after: Some(wait),
+            reset_after: wait,
+            ..NOTHING
         }
     }
 
     pub(super) fn peek(
-        &self,
+        &mut self,
         limiter: LimiterId,
         slot: Option<Slot>,
         cost: u64,
         now: Timestamp,
     ) -> Decision {
-        let record = slot.and_then(|slot| self.record(slot)).unwrap_or_default();
-        self.limits(limiter).map_or(NOTHING, |limits| record.peek(limits, cost, now, CLOCK))
+        let known = slot.and_then(|slot| self.record(slot));
+        let new = known.is_none();
+        let record = known.unwrap_or_default();
+        let decision =
+            self.limits(limiter).map_or(NOTHING, |limits| record.peek(limits, cost, now, CLOCK));
+        if !(new && decision.allowed()) {
+            return decision;
+        }
+        match self.room(now) {
+            Ok(()) => decision,
+            Err(full) => self.overflow(limiter, now, full, |shared, limits| {
+                shared.peek(limits, cost, now, CLOCK)
+            }),
+        }
     }
 
     pub(super) fn refund(&mut self, limiter: LimiterId, slot: Slot, cost: u64, now: Timestamp) {
@@ -345,17 +378,8 @@ impl LimitTable {
         over_at: Timestamp,
         now: Timestamp,
     ) -> Result<Slot, Full> {
-        let (policies, beside) = (&self.policies, &self.beside);
-        let ends = |row: &LimitRow| match row.policy {
-            BESIDE => match beside.get(narrow(row.state.level) as usize) {
-                Some(Some(record)) => record.whole_at(),
-                _ => now,
-            },
-            policy => policies
-                .get(policy as usize)
-                .map_or(now, |policy| policy.limit.shape().whole_at(row.state)),
-        };
         let row = LimitRow { state, policy, generation: 0 };
+        let ends = ends(&self.policies, &self.beside, now);
         match self.rows.insert(row, over_at, now, ends) {
             Ok(index) => {
                 let generation = self.rows.get(index).map_or(0, Row::generation);
@@ -366,6 +390,12 @@ impl LimitTable {
                 Err(full)
             }
         }
+    }
+
+    /// Makes room for a new key, if there is none.
+    fn room(&mut self, now: Timestamp) -> Result<(), Full> {
+        let ends = ends(&self.policies, &self.beside, now);
+        self.rows.room(now, &ends)
     }
 
     /// The smallest form of a record: a row of its own, or a place beside the table.

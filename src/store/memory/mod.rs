@@ -120,7 +120,7 @@ impl MemoryTable {
     /// What consume would answer on a row, or on a key without one.
     #[must_use]
     pub fn peek(
-        &self,
+        &mut self,
         limiter: LimiterId,
         slot: Option<Slot>,
         cost: u64,
