@@ -9,7 +9,10 @@ import { main, root } from "./shell.mjs";
 await main(import.meta, async () => {
   await setup();
   await build();
-  // In this process, so that the server itself hears Ctrl-C and nothing has to pass it on.
+  // npm passes on the Ctrl-C that the terminal has sent already. The second one must not cut the end
+  // short, so this process is there to hear it.
+  for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => setTimeout(() => {}, 300));
+  // In this process, so that the server itself hears the signal.
   const server = join(root, "js/demo/server.mjs");
   process.argv[1] = server;
   await import(pathToFileURL(server).href);
