@@ -76,13 +76,14 @@ pub struct Guard {
     failures: u32,
     pause: Millis,
     closed_until: Option<Timestamp>,
+    probing: bool,
 }
 
 impl Guard {
     /// A guard that lets calls through until the store fails.
     #[must_use]
     pub const fn new(on_store_error: OnStoreError) -> Self {
-        Self { on_store_error, failures: 0, pause: FIRST_PAUSE, closed_until: None }
+        Self { on_store_error, failures: 0, pause: FIRST_PAUSE, closed_until: None, probing: false }
     }
 
     /// Whether to ask the store now. While it is left alone, one call in each moment is let through to
@@ -93,6 +94,7 @@ impl Guard {
             Some(until) if now < until => false,
             Some(_) => {
                 self.closed_until = Some(now.plus(self.pause));
+                self.probing = true;
                 true
             }
         }
@@ -100,7 +102,8 @@ impl Guard {
 
     /// The store answered.
     pub const fn answered(&mut self) {
-        (self.failures, self.pause, self.closed_until) = (0, FIRST_PAUSE, None);
+        (self.failures, self.pause) = (0, FIRST_PAUSE);
+        (self.closed_until, self.probing) = (None, false);
     }
 
     /// The store failed.
@@ -110,7 +113,10 @@ impl Guard {
             return self.verdict(now);
         }
         self.failures = self.failures.saturating_add(1);
-        if self.failures >= FAILURES_TO_OPEN {
+        // Of the calls that were under way when the store was given up, each fails for the same reason.
+        let known = self.closed_until.is_some() && !self.probing;
+        if self.failures >= FAILURES_TO_OPEN && !known {
+            self.probing = false;
             self.closed_until = Some(now.plus(self.pause));
             self.pause = self.pause.plus(self.pause).min(LONGEST_PAUSE);
         }
@@ -156,6 +162,22 @@ mod tests {
         assert!(guard.ask(at(750)));
         guard.answered();
         assert!(guard.ask(at(750)) && guard.ask(at(750)), "an answer ends it");
+    }
+
+    #[test]
+    fn calls_that_were_under_way_make_no_moment_longer() {
+        let mut guard = Guard::new(OnStoreError::Deny);
+        for _ in 0..100 {
+            assert!(guard.ask(T0));
+        }
+        for late in 0..100 {
+            guard.failed(Failure::Timeout, at(late));
+        }
+        assert!(!guard.ask(at(253)));
+        assert!(guard.ask(at(254)), "250 ms after the fifth failure");
+        guard.failed(Failure::Timeout, at(300));
+        assert!(!guard.ask(at(799)));
+        assert!(guard.ask(at(800)), "500 ms after the failed probe");
     }
 
     #[test]
