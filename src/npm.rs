@@ -29,12 +29,13 @@ impl LimitSet {
     /// Checks the options of each limit; throws what makes no sense.
     #[wasm_bindgen(constructor)]
     pub fn new(options: JsValue) -> Result<LimitSet, JsValue> {
-        let options = limit_options(options).map_err(|(error, index)| bad_policy(&error, index))?;
+        let bad = |error, index| bad_policy(&error, Some(index));
+        let options = limit_options(options).map_err(|(error, index)| bad(error, index))?;
         let mut limits = Vec::with_capacity(options.len());
         for (index, options) in options.iter().enumerate() {
-            limits.push(Limit::new(options).map_err(|error| bad_policy(&error, index))?);
+            limits.push(Limit::new(options).map_err(|error| bad(error, index))?);
         }
-        Limits::new(limits).map(LimitSet).map_err(|error| bad_policy(&error, 0))
+        Limits::new(limits).map(LimitSet).map_err(|error| bad_policy(&error, None))
     }
 
     /// The limits in the words of the Redis script.
@@ -71,7 +72,7 @@ impl BurstSet {
         let trigger = if sliding { Trigger::Sliding } else { Trigger::Tumbling };
         BurstPolicy::new(whole(threshold), millis(window_ms), millis(cooldown_ms), trigger)
             .map(BurstSet)
-            .map_err(|error| bad_policy(&error, 0))
+            .map_err(|error| bad_policy(&error, None))
     }
 }
 

@@ -10,7 +10,7 @@ import { bad, checkOptions } from "./options.js";
  * ipKey("2001:DB8:1:2::9"); // "2001:db8:1:2::/64"
  */
 export function ipKey(address: string, options: { ipv6Subnet?: number } = {}): string {
-  checkOptions(options, ["ipv6Subnet"]);
+  checkOptions(options, ["ipv6Subnet"], "options", "bad_argument");
   const subnet = options.ipv6Subnet ?? 64;
   if (!Number.isInteger(subnet) || subnet < 1 || subnet > 128) {
     bad("bad_argument", 'option "ipv6Subnet"', subnet, "an integer from 1 to 128");

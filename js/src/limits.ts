@@ -1,6 +1,6 @@
 import { LimitSet } from "#wasm";
 import { show, TidegateError } from "./errors.js";
-import { checkOptions, type Duration, isPlainObject } from "./options.js";
+import { checkOptions, countOf, type Duration, isPlainObject } from "./options.js";
 
 /** Which arithmetic a limit uses. "token-bucket" is the leaky bucket under its other name. */
 export type Algorithm = "leaky-bucket" | "token-bucket" | "fixed-window" | "sliding-window";
@@ -55,8 +55,20 @@ function scalars(options: Record<string, unknown>): Record<string, unknown> {
   );
 }
 
-function policyError(thrown: unknown, list: unknown[]): TidegateError {
-  const { option, expected, index } = thrown as { option: string; expected: string; index: number };
+/** What the core throws; `index` is undefined where no limit is wrong by itself. */
+interface BadPolicy {
+  readonly option: string;
+  readonly expected: string;
+  readonly index: number | undefined;
+}
+
+function policyError(thrown: unknown, list: readonly unknown[]): TidegateError {
+  const { option, expected, index } = thrown as BadPolicy;
+  if (index === undefined) {
+    const names = list.map((limit) => show((limit as LimitOptions).name ?? "default")).join(", ");
+    const text = `option "${option}" must be ${expected}, but there are ${list.length}: [${names}]`;
+    return new TidegateError("bad_policy", text);
+  }
   const given = list[index];
   const value = isPlainObject(given) ? given[option] : given;
   const place = list.length > 1 ? `limit[${index}].` : "";
@@ -78,7 +90,8 @@ export function leakyBucket(capacity: number, leakPerSecond: number, name?: stri
       `leakPerSecond must be a positive decimal number of units, but is ${show(leakPerSecond)}`,
     );
   }
-  const options = { limit: rate.units, window: rate.windowMs, burst: capacity };
+  const burst = countOf(capacity, "capacity");
+  const options = { limit: rate.units, window: rate.windowMs, burst };
   const limit = name === undefined ? options : { name, ...options };
   limitsFrom(limit);
   return limit;

@@ -21,13 +21,18 @@ export function isPlainObject(value: unknown): value is Record<string, unknown> 
   return prototype === Object.prototype || prototype === null;
 }
 
-/** Checks that a constructor was given a plain object with none but these options. */
-export function checkOptions(options: unknown, known: readonly string[], what = "options"): void {
-  if (!isPlainObject(options)) bad("bad_policy", what, options, "a plain object");
+/** Checks that a plain object was given with none but these options. */
+export function checkOptions(
+  options: unknown,
+  known: readonly string[],
+  what = "options",
+  code: ErrorCode = "bad_policy",
+): void {
+  if (!isPlainObject(options)) bad(code, what, options, "a plain object");
   for (const name of Object.keys(options)) {
     if (!known.includes(name)) {
       throw new TidegateError(
-        "bad_policy",
+        code,
         `unknown option ${show(name)} in ${what}; known are ${known.join(", ")}`,
       );
     }

@@ -27,11 +27,12 @@ pub(crate) fn fault(error: Error<JsValue>) -> JsValue {
     object.into()
 }
 
-/// Which option makes no sense, and what would.
-pub(crate) fn bad_policy(error: &PolicyError, index: usize) -> JsValue {
+/// Which option makes no sense, and what would; of which limit, or of none alone.
+pub(crate) fn bad_policy(error: &PolicyError, index: Option<usize>) -> JsValue {
     let object =
         object(&[("code", "bad_policy"), ("option", error.option), ("expected", &error.expected)]);
-    set(&object, "index", &JsValue::from(u32::try_from(index).unwrap_or(u32::MAX)));
+    let index = index.map(|index| u32::try_from(index).unwrap_or(u32::MAX));
+    set(&object, "index", &JsValue::from(index));
     object.into()
 }
 
