@@ -15,7 +15,7 @@ export type TidegateEvent =
 const listeners = new Set<(event: TidegateEvent) => void>();
 
 /**
- * Calls the listener with everything that happens in this process. One that throws changes no decision.
+ * Calls the listener with everything that happens in this process. One that throws, or rejects, changes no decision.
  *
  * @returns the function that ends it.
  */
@@ -36,10 +36,10 @@ export function isHeard(): boolean {
 
 export function emit(event: TidegateEvent): void {
   for (const listener of listeners) {
+    // What a listener throws, at once or later, is its own trouble: a decision has been made and stands.
     try {
-      listener(event);
-    } catch {
-      // The listener's own trouble; a decision has been made and stands.
-    }
+      const answer: unknown = listener(event);
+      if (answer instanceof Promise) answer.catch(() => {});
+    } catch {}
   }
 }

@@ -121,13 +121,21 @@ function clockOf(now: (() => number) | undefined): () => number {
     bad("bad_policy", 'option "now"', now, "a function that answers milliseconds");
   }
   return () => {
-    const ms = now();
+    const ms = reading(now);
     if (typeof ms === "number" && ms >= 0 && ms <= Number.MAX_SAFE_INTEGER) return ms;
     throw new TidegateError(
       "store",
       `the store's now() must answer milliseconds, but answered ${show(ms)}`,
     );
   };
+}
+
+function reading(now: () => number): unknown {
+  try {
+    return now();
+  } catch (cause) {
+    throw new TidegateError("store", `the store's now() failed: ${show(cause)}`, { cause });
+  }
 }
 
 /** The table in wasm memory, the indexes beside it, and the block in which it tells its numbers. */
@@ -408,11 +416,14 @@ export class MemoryLimits implements SyncLimitDriver {
   }
 }
 
-/** Keys that made room for a new one. */
+/**
+ * Keys that made room for a new one. It is told later: a listener that makes calls of its own would overwrite
+ * the block before what it tells of this call has been read.
+ */
 function evicted(count: number): void {
   if (count === 0) return;
   counted.evicted += count;
-  if (isHeard()) emit({ type: "evicted", count });
+  if (isHeard()) queueMicrotask(() => emit({ type: "evicted", count }));
 }
 
 /** What the handles of one Limiter share: a handle itself is as small as it can be, since there are many. */

@@ -58,9 +58,9 @@ test("options that make no sense name the option and the value", () => {
   refused(limit({ strict: true, burst: 6 }), "bad_policy", "burst", "6");
   refused(limit({ name: "" }), "bad_policy", "name");
   refused(limit({ limit: 2 ** 40, window: "365d" }), "bad_policy", "limit");
-  refused(limiter({ limit: [] }), "bad_policy", "limit");
-  refused(limiter({ limit: [perMinute, perMinute] }), "bad_policy", "name");
-  refused(limiter({ limit: Array(9).fill(perMinute) }), "bad_policy", "limit");
+  refused(limiter({ limit: [] }), "bad_policy", "limit", "there are 0");
+  refused(limiter({ limit: [perMinute, perMinute] }), "bad_policy", "name", '"default", "default"');
+  refused(limiter({ limit: Array(9).fill(perMinute) }), "bad_policy", "limit", "there are 9");
   refused(limiter({}), "bad_policy", "limit");
   refused(limiter(undefined), "bad_policy", "options");
   refused(
@@ -317,7 +317,9 @@ test("the leaky bucket in its own words is exact or refused", () => {
   for (const leak of [1 / 3, 0, -1, Number.NaN, Number.POSITIVE_INFINITY, "1", 1e-9]) {
     refused(() => leakyBucket(5, leak), "bad_policy", "leakPerSecond");
   }
-  refused(() => leakyBucket(0, 1), "bad_policy", "burst");
+  for (const capacity of [0, "5", undefined]) {
+    refused(() => leakyBucket(capacity, 1), "bad_policy", "capacity", String(capacity));
+  }
 });
 
 test("handles and consumeSync need a synchronous store", () => {
@@ -344,6 +346,11 @@ test("a clock that answers nonsense is a store error, not a decision", () => {
   for (now of [Number.NaN, -1, undefined, "5", Number.POSITIVE_INFINITY]) {
     refused(() => limiter.consumeSync("key"), "store", "now()");
   }
+  const failing = () => {
+    throw new RangeError("no clock");
+  };
+  const without = new Limiter({ limit: perMinute, store: new MemoryStore({ now: failing }) });
+  refused(() => without.consumeSync("key"), "store", "now()", "no clock");
 });
 
 test("a full memory store denies new keys until one is whole, and never forgets a limited one", async () => {
