@@ -39,7 +39,7 @@ export interface BurstDetectorOptions {
   /** Identities are stored hashed; with a secret, by HMAC (an unsalted hash of an address can be reversed). */
   secret?: string;
   prefix?: string;
-  /** "ignore": an observation that the store did not take has not fired. */
+  /** "ignore": an observation that a failed store did not take has not fired. A full MemoryStore throws all the same. */
   onStoreError?: "throw" | "ignore";
   timeout?: Duration;
 }
@@ -89,7 +89,7 @@ export class BurstDetector implements RateStore {
     this.#secret = secretFrom(options.secret);
     const onStoreError = oneOf(options.onStoreError, "onStoreError", ["throw", "ignore"], "throw");
     const action = onStoreError === "throw" ? "throw" : "allow";
-    this.#guarded = new Guarded(action, timeoutMs(options.timeout, DEFAULT_TIMEOUT_MS));
+    const timeout = timeoutMs(options.timeout, DEFAULT_TIMEOUT_MS);
     const prefix = prefixOf(options.prefix);
     const store = options.store === undefined ? new MemoryStore() : options.store;
     const driver = driverOf(store);
@@ -97,6 +97,7 @@ export class BurstDetector implements RateStore {
       const why = "the store is best-effort: it cannot promise that an alarm fires once";
       throw new TidegateError("unsupported", why);
     }
+    this.#guarded = new Guarded(action, timeout, store.capabilities.synchronous);
     this.#bursts = driver.bursts(prefix);
   }
 

@@ -1,7 +1,7 @@
 import { digest, MessageCall } from "#wasm";
 import { TidegateError } from "./errors.js";
 import { emit, isHeard } from "./events.js";
-import { type Failed, Guarded } from "./guarded.js";
+import { type Failed, Guarded, type Outcome } from "./guarded.js";
 import { MemoryStore } from "./memory-store.js";
 import { counted } from "./metrics.js";
 import {
@@ -79,7 +79,6 @@ const LONGEST_WAIT_MS = 250;
  */
 export class Deduplicator {
   readonly #messages: MessageDriver;
-  readonly #synchronous: boolean;
   readonly #guarded: Guarded;
   readonly #ttlMs: number;
   readonly #leaseMs: number;
@@ -92,20 +91,20 @@ export class Deduplicator {
       options.lease === undefined ? DEFAULT_LEASE_MS : durationMs(options.lease, 'option "lease"');
     const actions = ["throw", "allow", "deny"] as const;
     const onStoreError = oneOf(options.onStoreError, "onStoreError", actions, "throw");
-    this.#guarded = new Guarded(onStoreError, timeoutMs(options.timeout, DEFAULT_TIMEOUT_MS));
+    const timeout = timeoutMs(options.timeout, DEFAULT_TIMEOUT_MS);
     const bestEffort = flag(options.bestEffort, "bestEffort");
     const prefix = prefixOf(options.prefix);
     const store = options.store === undefined ? new MemoryStore() : options.store;
     const driver = driverOf(store);
     requireExact(store, bestEffort, "deduplication");
+    this.#guarded = new Guarded(onStoreError, timeout, store.capabilities.synchronous);
     this.#messages = driver.messages(prefix);
-    this.#synchronous = store.capabilities.synchronous;
   }
 
   /** One atomic check-and-set: true for exactly one caller per id within ttl, over the whole fleet. False while claimed. */
   async first(id: string): Promise<boolean> {
     this.#check(id);
-    const first = await this.#ask(() => this.#messages.first(id, this.#ttlMs));
+    const first = await this.#guarded.ask(() => this.#messages.first(id, this.#ttlMs));
     const answer = first.failed === undefined ? first.value : allowed(first.failed);
     if (!answer) duplicate(id);
     return answer;
@@ -114,7 +113,7 @@ export class Deduplicator {
   /** True when the id is remembered as done (not while it is only claimed); changes nothing. */
   async has(id: string): Promise<boolean> {
     this.#check(id);
-    const looked = await this.#ask(() => this.#call(id, MessageCall.look()));
+    const looked = await this.#guarded.ask(() => this.#call(id, MessageCall.look()));
     return looked.failed === undefined
       ? looked.value.status === "duplicate"
       : !allowed(looked.failed);
@@ -128,7 +127,7 @@ export class Deduplicator {
    */
   async claim(id: string, options?: { payload?: string | Uint8Array }): Promise<Claim> {
     this.#check(id);
-    return this.#claim(id, payloadDigest(options), undefined);
+    return claimed(id, await this.#claim(id, payloadDigest(options)));
   }
 
   /**
@@ -138,25 +137,7 @@ export class Deduplicator {
    */
   async claimFor(sender: string, id: string): Promise<Claim> {
     this.#check(id);
-    return this.#claim(id, undefined, sender);
-  }
-
-  async #claim(
-    id: string,
-    payload: string | undefined,
-    sender: string | undefined,
-  ): Promise<Claim> {
-    const token = crypto.randomUUID();
-    const claimed = await this.#ask(() =>
-      this.#call(id, MessageCall.claim(token, this.#leaseMs, payload), sender),
-    );
-    if (claimed.failed !== undefined) return this.#withoutClaim(claimed.failed);
-    const known = knownAs(claimed.value);
-    if (known !== undefined) {
-      duplicate(id);
-      return known;
-    }
-    return this.#fresh(id, token, payload);
+    return claimed(id, await this.#claim(id, undefined, sender));
   }
 
   /**
@@ -166,7 +147,7 @@ export class Deduplicator {
    */
   async look(id: string): Promise<Look> {
     this.#check(id);
-    const reply = await this.#must(() => this.#call(id, MessageCall.look()));
+    const reply = await this.#guarded.must(() => this.#call(id, MessageCall.look()));
     const known = knownAs(reply);
     return known === undefined || known.status === "mismatch" ? { status: "absent" } : known;
   }
@@ -175,7 +156,8 @@ export class Deduplicator {
    * claim → work → commit; release if the work throws, and the error is the caller's. Duplicates get the
    * stored result; in-progress ones wait for it, and take over when the lease runs out.
    *
-   * @throws TidegateError "mismatch" when the id was used with another payload.
+   * @throws TidegateError "mismatch" when the id was used with another payload; with onStoreError "deny" what
+   * prevented the claim, since there is no result to give in its place.
    */
   async run<T>(
     id: string,
@@ -183,8 +165,18 @@ export class Deduplicator {
     options?: { payload?: string | Uint8Array },
   ): Promise<T> {
     if (typeof work !== "function") bad("bad_argument", "work", work, "a function");
+    const payload = payloadDigest(options);
+    let isCounted = false;
     for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)) {
-      const claim = await this.claim(id, options);
+      this.#check(id);
+      const { failed, value: claim } = await this.#claim(id, payload);
+      if (failed !== undefined) {
+        if (allowed(failed)) return await work();
+        throw failed.error;
+      }
+      // However often it asks, a caller that waits is one duplicate.
+      if (claim.status !== "fresh" && !isCounted) duplicate(id);
+      isCounted = true;
       switch (claim.status) {
         case "fresh":
           return await worked(claim, work);
@@ -201,7 +193,7 @@ export class Deduplicator {
   /** Forgets the id, whatever is known of it. */
   async forget(id: string): Promise<void> {
     this.#check(id);
-    await this.#must(() => this.#call(id, MessageCall.forget()));
+    await this.#guarded.must(() => this.#call(id, MessageCall.forget()));
   }
 
   /** Idempotent. What is remembered stays remembered. */
@@ -214,9 +206,19 @@ export class Deduplicator {
     checkKey(id, "id");
   }
 
+  /** A claim, or what a store that failed means; counts no duplicate. */
+  async #claim(id: string, payload: string | undefined, sender?: string): Promise<Outcome<Claim>> {
+    const token = crypto.randomUUID();
+    const { failed, value: reply } = await this.#guarded.ask(() =>
+      this.#call(id, MessageCall.claim(token, this.#leaseMs, payload), sender),
+    );
+    if (failed !== undefined) return { failed };
+    return { value: knownAs(reply) ?? this.#fresh(id, token, payload) };
+  }
+
   #fresh(id: string, token: string, payload: string | undefined): FreshClaim {
     const yes = async (call: () => MessageCall): Promise<boolean> => {
-      const reply = await this.#must(() => this.#call(id, call()));
+      const reply = await this.#guarded.must(() => this.#call(id, call()));
       return reply.status === "yes";
     };
     return {
@@ -230,12 +232,6 @@ export class Deduplicator {
     };
   }
 
-  /** What stands for a claim when the store gave none. */
-  #withoutClaim(failed: Failed): Claim {
-    if (!allowed(failed)) return { status: "in-progress", retryAfterMs: failed.retryAfterMs };
-    return { status: "fresh", commit: async () => true, release: async () => true };
-  }
-
   #call(id: string, call: MessageCall, sender?: string): MessageReply | Promise<MessageReply> {
     try {
       return this.#messages.call(id, call, sender);
@@ -243,21 +239,22 @@ export class Deduplicator {
       call.free();
     }
   }
-
-  #ask<T>(call: () => T | Promise<T>) {
-    if (!this.#synchronous) return this.#guarded.ask(call);
-    return { value: call() as T, failed: undefined };
-  }
-
-  #must<T>(call: () => T | Promise<T>): T | Promise<T> {
-    return this.#synchronous ? call() : this.#guarded.must(call);
-  }
 }
 
 /** Whether a failed store lets the message pass; throws when the policy is to throw. */
 function allowed({ error, action }: Failed): boolean {
   if (action === "throw") throw error;
   return action === "allow";
+}
+
+/** What a caller is told of a claim, or in place of one when the store gave none. */
+function claimed(id: string, { failed, value: claim }: Outcome<Claim>): Claim {
+  if (failed !== undefined) {
+    if (!allowed(failed)) return { status: "in-progress", retryAfterMs: failed.retryAfterMs };
+    return { status: "fresh", commit: async () => true, release: async () => true };
+  }
+  if (claim.status !== "fresh") duplicate(id);
+  return claim;
 }
 
 function duplicate(id: string): void {
@@ -275,11 +272,19 @@ function knownAs({
     case "in-progress":
       return { status, retryAfterMs };
     case "duplicate":
-      return { status, result: result == null ? undefined : JSON.parse(result) };
+      return { status, result: result == null ? undefined : parsed(result) };
     case "mismatch":
       return { status };
   }
   return undefined;
+}
+
+function parsed(json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch (cause) {
+    throw new TidegateError("corrupt_state", "the stored result is not JSON", { cause });
+  }
 }
 
 async function worked<T>(

@@ -13,7 +13,7 @@ export interface Failed {
 /** An answer of the store, or what to do without one. */
 export type Outcome<T> =
   | { readonly value: T; readonly failed?: never }
-  | { readonly failed: Failed };
+  | { readonly failed: Failed; readonly value?: never };
 
 /** Errors that say something about the call or its maker: no policy turns them into a decision. */
 const THE_CALLERS = new Set([
@@ -24,19 +24,25 @@ const THE_CALLERS = new Set([
   "sync_unavailable",
 ]);
 
-/** Puts a deadline on calls to an asynchronous store, and leaves one alone that keeps failing. */
+/**
+ * Puts a deadline on calls to an asynchronous store, and leaves one alone that keeps failing. A store that is
+ * synchronous has answered when the call returns; where it fails for want of room, that is the call's error.
+ */
 export class Guarded {
   readonly #guard: StoreGuard;
   readonly #timeoutMs: number;
+  readonly #synchronous: boolean;
   #last = new TidegateError("store", "the store failed");
 
-  constructor(onStoreError: Failed["action"], timeoutMs: number) {
+  constructor(onStoreError: Failed["action"], timeoutMs: number, synchronous: boolean) {
     this.#guard = new StoreGuard(onStoreError);
     this.#timeoutMs = timeoutMs;
+    this.#synchronous = synchronous;
   }
 
   /** Asks the store, and answers what it answered in time, or what its failure means. */
   async ask<T>(call: () => T | Promise<T>): Promise<Outcome<T>> {
+    if (this.#synchronous) return { value: atOnce(call as () => T) };
     if (!this.#guard.ask(performance.now())) return { failed: this.#without(this.#last) };
     try {
       const value = await this.#inTime(call);
@@ -53,14 +59,13 @@ export class Guarded {
 
   /** As `ask`, for a call whose failure nothing can stand in for. */
   async must<T>(call: () => T | Promise<T>): Promise<T> {
-    const { value, failed } = { failed: undefined, value: undefined, ...(await this.ask(call)) };
+    const { value, failed } = await this.ask(call);
     if (failed !== undefined) throw failed.error;
-    return value as T;
+    return value;
   }
 
   #without(error: TidegateError): Failed {
-    countStoreError(error.code);
-    emit({ type: "store-error", error });
+    tell(error);
     const action = this.#guard.action() as Failed["action"];
     return { error, action, retryAfterMs: this.#guard.retry_after_ms(performance.now()) };
   }
@@ -78,4 +83,20 @@ export class Guarded {
         .finally(() => clearTimeout(timer));
     });
   }
+}
+
+/** Asks a synchronous store, whose failure no policy stands in for. */
+function atOnce<T>(call: () => T): T {
+  try {
+    return call();
+  } catch (thrown) {
+    const error = errorFrom(thrown);
+    if (!THE_CALLERS.has(error.code)) tell(error);
+    throw error;
+  }
+}
+
+function tell(error: TidegateError): void {
+  countStoreError(error.code);
+  emit({ type: "store-error", error });
 }

@@ -83,13 +83,15 @@ export class Limiter {
     };
     const actions = ["throw", "allow", "deny", "local"] as const;
     const onStoreError = oneOf(options.onStoreError, "onStoreError", actions, "throw");
-    this.#guarded = new Guarded(onStoreError, timeoutMs(options.timeout, DEFAULT_TIMEOUT_MS));
+    const timeout = timeoutMs(options.timeout, DEFAULT_TIMEOUT_MS);
     const bestEffort = flag(options.bestEffort, "bestEffort");
     const store = options.store === undefined ? new MemoryStore() : options.store;
     const driver = driverOf(store);
     requireExact(store, bestEffort, "a limit");
+    const { synchronous } = store.capabilities;
+    this.#guarded = new Guarded(onStoreError, timeout, synchronous);
     this.#driver = driver.limits(this.#prefix, this.#limits);
-    this.#sync = store.capabilities.synchronous ? (this.#driver as SyncLimitDriver) : undefined;
+    this.#sync = synchronous ? (this.#driver as SyncLimitDriver) : undefined;
   }
 
   /**
@@ -184,13 +186,11 @@ export class Limiter {
   }
 
   #change(change: (driver: LimitDriver) => void | Promise<void>): Promise<void> {
-    if (this.#sync === undefined) return this.#guarded.must(() => change(this.#driver));
-    return Promise.resolve(change(this.#sync));
+    return this.#guarded.must(() => change(this.#driver));
   }
 
   /** A decision of the store, or what stands for one when it fails. */
   async #ask(decide: (driver: LimitDriver) => Decision | Promise<Decision>): Promise<Decision> {
-    if (this.#sync !== undefined) return decide(this.#sync);
     const outcome = await this.#guarded.ask(() => decide(this.#driver));
     return outcome.failed === undefined ? outcome.value : this.#without(outcome.failed, decide);
   }

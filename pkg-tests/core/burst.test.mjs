@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { BurstDetector, NoopBurstDetector, storeFrom } from "tidegate";
+import { BurstDetector, MemoryStore, NoopBurstDetector, storeFrom } from "tidegate";
 import { frozenStore, frozenTable } from "./clock.mjs";
 
 async function fired(detector, identity, times, options) {
@@ -151,4 +151,14 @@ test("a store that fails fires nothing when that is to be ignored", async () => 
   assert.equal((await ignoring.observe("a")).fired, false);
   const throwing = new BurstDetector({ threshold: 1, window: "1s", store });
   await assert.rejects(throwing.observe("a"), { code: "store" });
+});
+
+test("new identities that a full memory store cannot take do not hide the ones that it has", async () => {
+  const store = new MemoryStore({ maxKeys: 1 });
+  const detector = new BurstDetector({ threshold: 2, window: "1h", store, onStoreError: "ignore" });
+  await detector.observe("a");
+  for (let n = 0; n < 20; n += 1) {
+    await assert.rejects(detector.observe(`other ${n}`), { code: "store" });
+  }
+  assert.equal((await detector.observe("a")).fired, true);
 });

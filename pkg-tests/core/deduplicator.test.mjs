@@ -213,3 +213,23 @@ test("results beyond maxBytes are kept as done only", async () => {
   await (await dedup.claim("c")).commit("12345678");
   assert.equal((await dedup.claim("c")).result, "12345678", "what is forgotten makes room");
 });
+
+test("run does not wait for a store that is gone: it says so, or works without", async () => {
+  const down = () => Promise.reject(new Error("down"));
+  const store = storeFrom({ get: down, compareAndSet: down });
+  const denying = new Deduplicator({ ttl: "1h", store, onStoreError: "deny" });
+  await assert.rejects(
+    denying.run("id", () => "work"),
+    { code: "store" },
+  );
+  const allowing = new Deduplicator({ ttl: "1h", store, onStoreError: "allow" });
+  assert.equal(await allowing.run("id", () => "work"), "work");
+});
+
+test("a stored result that is not JSON is corrupt", async () => {
+  const { rows, adapter } = frozenTable();
+  const dedup = new Deduplicator({ ttl: "1h", store: storeFrom(adapter) });
+  await dedup.run("id", () => ({ a: 1 }));
+  for (const [key, text] of rows) rows.set(key, text.replace('{"a":1}', '{"a":'));
+  await assert.rejects(dedup.claim("id"), { code: "corrupt_state" });
+});

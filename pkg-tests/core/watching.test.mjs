@@ -10,6 +10,7 @@ import {
   onEvent,
   storeFrom,
 } from "tidegate";
+import { frozenStore } from "./clock.mjs";
 
 const limit = { limit: 1, window: "1h" };
 
@@ -67,6 +68,7 @@ test("listeners hear what happens until they are ended, and cannot change it", a
   const endThrowing = onEvent(() => {
     throw new Error("the listener's own");
   });
+  const endRejecting = onEvent(() => Promise.reject(new Error("the listener's own")));
   const listener = (event) => heard.push(event);
   const end = onEvent(listener);
   let now = 1_000_000;
@@ -91,6 +93,7 @@ test("listeners hear what happens until they are ended, and cannot change it", a
   end();
   end();
   endThrowing();
+  endRejecting();
   limiter.consumeSync("a");
 
   const types = heard.map(({ type }) => type);
@@ -112,4 +115,43 @@ test("listeners hear what happens until they are ended, and cannot change it", a
   assert.equal(heard.find(({ type }) => type === "store-error").error.cause.message, "down");
   assert.equal(heard.find(({ type }) => type === "evicted").count, 1);
   assert.throws(() => onEvent("listener"), { code: "bad_argument" });
+});
+
+test("a listener that makes calls of its own disturbs none", async () => {
+  const { clock, store } = frozenStore({ maxKeys: 2 });
+  const limiter = new Limiter({ limit: { limit: 5, window: "1s" }, store });
+  const other = new Limiter({ limit: { limit: 900, window: "1s" }, store, prefix: "other" });
+  let evictions = 0;
+  const end = onEvent(({ type }) => {
+    if (type !== "evicted") return;
+    evictions += 1;
+    other.consumeSync("key", { cost: 500 });
+  });
+  for (const key of ["a", "b"]) limiter.consumeSync(key);
+  clock.ms += 1_000;
+  const handle = limiter.handle("c");
+  assert.equal(handle.consume().remaining, 4);
+  await null;
+  end();
+  assert.equal(evictions, 1);
+  assert.equal(handle.consume().remaining, 3);
+  assert.equal((await limiter.peek("c")).remaining, 3);
+  assert.equal((await other.peek("key")).remaining, 400);
+});
+
+test("a caller that waits for the first is one duplicate, however long it waits", async () => {
+  const before = sample("tidegate_duplicates_total");
+  const dedup = new Deduplicator({ ttl: "1h" });
+  const slow = () => new Promise((resolve) => setTimeout(resolve, 150, "done"));
+  const results = await Promise.all([dedup.run("id", slow), dedup.run("id", slow)]);
+  assert.deepEqual(results, ["done", "done"]);
+  assert.equal(sample("tidegate_duplicates_total"), before + 1);
+});
+
+test("a memory store that is full is told of", async () => {
+  const before = sample("tidegate_store_errors_total", { code: "store" });
+  const dedup = new Deduplicator({ ttl: "1h", store: new MemoryStore({ maxKeys: 1 }) });
+  await dedup.first("a");
+  await assert.rejects(dedup.first("b"), { code: "store" });
+  assert.equal(sample("tidegate_store_errors_total", { code: "store" }), before + 1);
 });
