@@ -1,22 +1,26 @@
 // The package's types beside its contract (api.d.ts): every name that there is so far must be
 // assignable both ways. Never run.
 
+import type * as core from "tidegate";
+import type * as arkos from "tidegate/arkos";
 import type * as compat from "tidegate/compat";
 import type * as conformance from "tidegate/conformance";
-import type * as arkos from "tidegate/arkos";
-import type * as core from "tidegate";
 import type * as socketIo from "tidegate/socket.io";
 import type * as contract from "./api.js";
 
-/** A class's public part: private fields make a class like no other. */
-type Public<T> = { [K in keyof T]: T[K] };
+/** A class's public part: private fields, and members that only this package can name, make a class like no other. */
+type Public<T> = { [K in keyof T as K extends string ? K : never]: T[K] };
 
 type Same<A, B> = [A] extends [B] ? ([B] extends [A] ? true : "ours is wider") : "ours is narrower";
 
 /** Instances and what the constructor takes. */
 type SameClass<
-  A extends abstract new (...args: never) => unknown,
-  B extends abstract new (...args: never) => unknown,
+  A extends abstract new (
+    ...args: never
+  ) => unknown,
+  B extends abstract new (
+    ...args: never
+  ) => unknown,
 > = [
   Same<Public<InstanceType<A>>, Public<InstanceType<B>>>,
   Same<ConstructorParameters<A>, ConstructorParameters<B>>,
@@ -26,46 +30,54 @@ type SameClass<
 type Holds<T extends readonly (true | readonly true[])[]> = T;
 
 export type Checked = {
-  types: Holds<[
-    Same<contract.Duration, core.Duration>,
-    Same<contract.Algorithm, core.Algorithm>,
-    Same<contract.LimitOptions, core.LimitOptions>,
-    Same<contract.Reason, core.Reason>,
-    Same<contract.Decision, core.Decision>,
-    Same<contract.OnStoreError, core.OnStoreError>,
-    Same<contract.LimiterOptions, core.LimiterOptions>,
-    Same<contract.Handle, core.Handle>,
-    Same<contract.DeduplicatorOptions, core.DeduplicatorOptions>,
-    Same<contract.Claim, core.Claim>,
-    Same<contract.BurstDetectorOptions, core.BurstDetectorOptions>,
-    Same<contract.Observation, core.Observation>,
-    Same<contract.RateStore, core.RateStore>,
-    Same<contract.Store, core.Store>,
-    Same<contract.Capabilities, core.Capabilities>,
-    Same<contract.CasAdapter, core.CasAdapter>,
-    Same<contract.ArkosGatewayStore, core.ArkosGatewayStore>,
-    Same<Public<contract.TidegateError>, Public<core.TidegateError>>,
-    Same<contract.EventRule, socketIo.EventRule>,
-    Same<contract.GatewayOptions, socketIo.GatewayOptions>,
-    Same<contract.Gateway, socketIo.Gateway>,
-  ]>;
-  classes: Holds<[
-    SameClass<typeof contract.Limiter, typeof core.Limiter>,
-    SameClass<typeof contract.Deduplicator, typeof core.Deduplicator>,
-    SameClass<typeof contract.BurstDetector, typeof core.BurstDetector>,
-    SameClass<typeof contract.NoopBurstDetector, typeof core.NoopBurstDetector>,
-    SameClass<typeof contract.MemoryStore, typeof core.MemoryStore>,
-    SameClass<typeof contract.MemoryGatewayStore, typeof arkos.MemoryGatewayStore>,
-  ]>;
-  functions: Holds<[
-    Same<typeof contract.leakyBucket, typeof core.leakyBucket>,
-    Same<typeof contract.storeFrom, typeof core.storeFrom>,
-    Same<typeof contract.toArkosStore, typeof core.toArkosStore>,
-    Same<typeof contract.metrics, typeof core.metrics>,
-    Same<typeof contract.ipKey, typeof core.ipKey>,
-    Same<typeof contract.createGateway, typeof socketIo.createGateway>,
-    Same<typeof contract.storeConformance, typeof conformance.storeConformance>,
-    Same<typeof contract.onEvent, typeof core.onEvent>,
-    Same<ReturnType<typeof contract.expressRateLimitStore>, ReturnType<typeof compat.expressRateLimitStore>>,
-  ]>;
+  types: Holds<
+    [
+      Same<contract.Duration, core.Duration>,
+      Same<contract.Algorithm, core.Algorithm>,
+      Same<contract.LimitOptions, core.LimitOptions>,
+      Same<contract.Reason, core.Reason>,
+      Same<contract.Decision, core.Decision>,
+      Same<contract.OnStoreError, core.OnStoreError>,
+      Same<contract.LimiterOptions, core.LimiterOptions>,
+      Same<contract.Handle, core.Handle>,
+      Same<contract.DeduplicatorOptions, core.DeduplicatorOptions>,
+      Same<contract.Claim, core.Claim>,
+      Same<contract.BurstDetectorOptions, core.BurstDetectorOptions>,
+      Same<contract.Observation, core.Observation>,
+      Same<contract.RateStore, core.RateStore>,
+      Same<contract.Store, core.Store>,
+      Same<contract.Capabilities, core.Capabilities>,
+      Same<contract.CasAdapter, core.CasAdapter>,
+      Same<contract.ArkosGatewayStore, core.ArkosGatewayStore>,
+      Same<Public<contract.TidegateError>, Public<core.TidegateError>>,
+      Same<contract.EventRule, socketIo.EventRule>,
+      Same<contract.GatewayOptions, socketIo.GatewayOptions>,
+      Same<contract.Gateway, socketIo.Gateway>,
+    ]
+  >;
+  classes: Holds<
+    [
+      SameClass<typeof contract.Limiter, typeof core.Limiter>,
+      SameClass<typeof contract.Deduplicator, typeof core.Deduplicator>,
+      SameClass<typeof contract.BurstDetector, typeof core.BurstDetector>,
+      SameClass<typeof contract.NoopBurstDetector, typeof core.NoopBurstDetector>,
+      SameClass<typeof contract.MemoryStore, typeof core.MemoryStore>,
+      SameClass<typeof contract.MemoryGatewayStore, typeof arkos.MemoryGatewayStore>,
+    ]
+  >;
+  functions: Holds<
+    [
+      Same<typeof contract.leakyBucket, typeof core.leakyBucket>,
+      Same<typeof contract.storeFrom, typeof core.storeFrom>,
+      Same<typeof contract.toArkosStore, typeof core.toArkosStore>,
+      Same<typeof contract.metrics, typeof core.metrics>,
+      Same<typeof contract.ipKey, typeof core.ipKey>,
+      Same<typeof contract.createGateway, typeof socketIo.createGateway>,
+      Same<typeof contract.storeConformance, typeof conformance.storeConformance>,
+      Same<typeof contract.onEvent, typeof core.onEvent>,
+      Same<typeof contract.expressRateLimitStore, typeof compat.expressRateLimitStore>,
+      Same<typeof contract.fastifyRateLimitStore, typeof compat.fastifyRateLimitStore>,
+      Same<typeof contract.nestThrottlerStorage, typeof compat.nestThrottlerStorage>,
+    ]
+  >;
 };

@@ -8,7 +8,7 @@ import type { Store } from "../store.js";
 /** What an author tells beside the store. */
 export interface ConformanceOptions {
   /** Moves the store's clock ahead. With it nothing waits, and every wait is checked to the millisecond. */
-  advance?: (ms: number) => Promise<void> | void;
+  advance?: (ms: number) => Promise<void>;
   /**
    * How many records the store holds that have not expired. With it and `advance`, the suite checks that
    * none stays for ever.
