@@ -287,6 +287,26 @@ test("so many sockets of one identity are open, however they went", async (t) =>
   await refusedBy(dial());
 });
 
+test("who leaves while the store is asked takes no place for ever", async (t) => {
+  const database = new Database();
+  const { opened, open } = gate();
+  database.before = () => opened;
+  const connect = { limit: { limit: 1_000, window: "1s" }, maxSockets: 1 };
+  const { dial, io } = await start(t, { store: database.store(), timeout: "5s", connect });
+  for (let at = 0; at < 3; at += 1) {
+    const client = dial();
+    await until(() => client.io.engine?.readyState === "open" && database.calls === at + 1);
+    // Its request to enter is on the way when it leaves.
+    await pause(20);
+    client.io.engine.close();
+    await until(() => io.engine.clientsCount === 0);
+  }
+  open();
+  await pause(50);
+  await connected(dial());
+  await refusedBy(dial());
+});
+
 test("many at once do not slip through while they are authenticated", async (t) => {
   const { dial } = await start(
     t,

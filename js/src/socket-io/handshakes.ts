@@ -133,7 +133,8 @@ export class Handshakes {
   /** Takes one of the places that an identity has. */
   #hold(socket: Socket, identity: string): Refused {
     const { maxSockets } = this.#options;
-    if (maxSockets === Infinity) return undefined;
+    // A connection that closed while the store was asked tells no more, and would never give its place back.
+    if (maxSockets === Infinity || socket.conn.readyState === "closed") return undefined;
     const place = `${identity}:${keyOf(socket.nsp.name)}`;
     const open = this.#open.get(place) ?? 0;
     if (open >= maxSockets) {

@@ -8,6 +8,7 @@ export interface Conn {
   /** The request of the handshake; WebTransport has none. */
   readonly request?: { readonly headers: Record<string, string | string[] | undefined> } | null;
   readonly remoteAddress?: string | undefined;
+  readonly readyState: string;
   once(event: "close", listener: () => void): unknown;
 }
 
