@@ -167,7 +167,6 @@ export class Limiter {
   async close(): Promise<void> {
     if (this.#owner.closed) return;
     this.#owner.closed = true;
-    this.#local?.close();
     await this.#driver.close();
   }
 

@@ -339,6 +339,26 @@ test("a closed limiter says so, and closing is idempotent", async () => {
   await assert.rejects(limiter.consume("key"), { code: "closed" });
 });
 
+test("what is under way when the limiter closes is still decided locally", async () => {
+  let fail;
+  const get = () =>
+    new Promise((_, reject) => {
+      fail = reject;
+    });
+  const store = storeFrom({ get, compareAndSet: () => true });
+  const limiter = new Limiter({ limit: perMinute, store, onStoreError: "local" });
+  const decisions = [];
+  for (const closes of [false, true]) {
+    const decision = limiter.consume("key");
+    await new Promise((resolve) => setTimeout(resolve));
+    if (closes) await limiter.close();
+    fail(new Error("down"));
+    decisions.push(await decision);
+  }
+  const told = decisions.map(({ allowed, local, limit }) => [allowed, local, limit]);
+  assert.deepEqual(told, Array(2).fill([true, true, perMinute.limit]));
+});
+
 test("a clock that answers nonsense is a store error, not a decision", () => {
   let now = 1_000;
   const limiter = new Limiter({ limit: perMinute, store: new MemoryStore({ now: () => now }) });
