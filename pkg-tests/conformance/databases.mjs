@@ -29,7 +29,10 @@ export function openSqlite(file) {
 
 /** A pool of connections to the server whose socket is in that directory. */
 export function openPostgres(socket, max = 4) {
-  return new pg.Pool({ host: socket, user: "postgres", database: "postgres", max });
+  const pool = new pg.Pool({ host: socket, user: "postgres", database: "postgres", max });
+  // A server that stops cuts off idle connections; the pool makes new ones when they are asked for.
+  pool.on("error", () => {});
+  return pool;
 }
 
 /** Starts a server of its own in a directory, reachable by a socket there and by nothing else. */

@@ -8,6 +8,8 @@
     clippy::unwrap_used
 )]
 
+mod support;
+
 use std::collections::HashMap;
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
@@ -279,8 +281,7 @@ fn script_under_test(clock: Clock) -> redis::Script {
 }
 
 fn differential(program: &str, clock: Clock) {
-    let operations: usize =
-        std::env::var("TIDEGATE_SOAK").ok().and_then(|n| n.parse().ok()).unwrap_or(50_000);
+    let operations = support::soak().unwrap_or(50_000);
     let mut server = Server::start(program);
     let script = script_under_test(clock);
     let mut model = Model { records: HashMap::new(), clock, written: None };
