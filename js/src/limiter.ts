@@ -67,6 +67,8 @@ export class Limiter {
   readonly #prefix: string;
   /** What handles need of this Limiter. */
   readonly #owner: HandleOwner;
+  /** Where none was given: nobody else knows it, so it goes with the Limiter. */
+  readonly #ownStore: MemoryStore | undefined;
   /** Decides while the store does not, with onStoreError "local". */
   #local: SyncLimitDriver | undefined;
 
@@ -85,7 +87,8 @@ export class Limiter {
     const onStoreError = oneOf(options.onStoreError, "onStoreError", actions, "throw");
     const timeout = timeoutMs(options.timeout, DEFAULT_TIMEOUT_MS);
     const bestEffort = flag(options.bestEffort, "bestEffort");
-    const store = options.store === undefined ? new MemoryStore() : options.store;
+    if (options.store === undefined) this.#ownStore = new MemoryStore();
+    const store = this.#ownStore ?? (options.store as Store);
     const driver = driverOf(store);
     requireExact(store, bestEffort, "a limit");
     const { synchronous } = store.capabilities;
@@ -168,6 +171,7 @@ export class Limiter {
     if (this.#owner.closed) return;
     this.#owner.closed = true;
     await this.#driver.close();
+    this.#ownStore?.[DRIVER].release();
   }
 
   #check(key: unknown, options: unknown): number {

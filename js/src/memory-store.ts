@@ -176,6 +176,11 @@ export class MemoryDriver implements Driver {
     return this.#numbers;
   }
 
+  /** Gives the tables back at once; whoever held the store may not use it any more. */
+  release(): void {
+    this.table.free();
+  }
+
   /** A slot or a generation that the block tells, as a small integer. */
   told(at: number): number {
     return (this.numbers[at] as number) | 0;

@@ -359,6 +359,21 @@ test("what is under way when the limiter closes is still decided locally", async
   assert.deepEqual(told, Array(2).fill([true, true, perMinute.limit]));
 });
 
+test("a thousand Limiters that come and go leave no memory behind", async () => {
+  const come = async () => {
+    const limiter = new Limiter({ limit: perMinute });
+    const handle = limiter.handle("key");
+    handle.tryConsume();
+    await limiter.close();
+    refused(() => handle.tryConsume(), "closed");
+  };
+  for (let n = 0; n < 20; n += 1) await come();
+  const before = process.memoryUsage().arrayBuffers + process.memoryUsage().rss;
+  for (let n = 0; n < 1_000; n += 1) await come();
+  const grown = process.memoryUsage().arrayBuffers + process.memoryUsage().rss - before;
+  assert.ok(grown < 100e6, `${grown} bytes more`);
+});
+
 test("a clock that answers nonsense is a store error, not a decision", () => {
   let now = 1_000;
   const limiter = new Limiter({ limit: perMinute, store: new MemoryStore({ now: () => now }) });

@@ -8,6 +8,7 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
 import { io } from "socket.io-client";
+import { Server } from "../redis/servers.mjs";
 
 const readme = readFileSync(join(import.meta.dirname, "../../README.md"), "utf8");
 /** Beside the packed tarball, so that snippets import what users install. */
@@ -46,6 +47,19 @@ for (const snippet of snippets.filter(({ name }) => name.startsWith("snippet")))
     assert.deepEqual(output.out.trimEnd().split("\n"), expected);
   });
 }
+
+test("the Redis snippet shares one bucket", async () => {
+  const snippet = snippets.find(({ name }) => name === "redis");
+  const server = await Server.start();
+  try {
+    const { child, output } = start(snippet, snippet.code.replace("6379", String(server.port)));
+    const [code] = await once(child, "close");
+    assert.equal(code, 0, output.error);
+    assert.equal(output.out, "20\n");
+  } finally {
+    await server.stop();
+  }
+});
 
 test("the gateway's snippet limits and deduplicates real clients", async () => {
   const snippet = snippets.find(({ name }) => name === "gateway");

@@ -7,6 +7,9 @@ use crate::time::Timestamp;
 const CHUNK_ROWS: usize = 4_096;
 /// How many rows each insertion looks at for what is over.
 const SWEEP_ROWS: u32 = 2;
+/// How many chunks one call looks through for room: a million rows, a few milliseconds. In a larger table whose
+/// bounds have all gone stale a new key may be refused although one is whole; the next call looks further.
+const MAX_SCANS: usize = 256;
 /// The end of the free list.
 const NO_SLOT: u32 = u32::MAX;
 
@@ -168,14 +171,17 @@ impl<R: Row> Slots<R> {
 
     /// Frees every row that is over in the chunk whose rows end first.
     fn reclaim(&mut self, now: Timestamp, ends: &impl Fn(&R) -> Timestamp) -> Result<(), Full> {
+        let mut scans = 0_usize;
         loop {
             let nearest = self.chunks.iter().enumerate().min_by_key(|(_, chunk)| chunk.horizon);
             let Some((index, chunk)) = nearest else {
                 return Err(Full { until: now });
             };
-            if chunk.scanned_at == Some(now) && chunk.horizon > now {
+            let known = chunk.scanned_at == Some(now) && chunk.horizon > now;
+            if known || scans == MAX_SCANS {
                 return Err(Full { until: chunk.horizon });
             }
+            scans = scans.saturating_add(1);
             let first = index.saturating_mul(CHUNK_ROWS);
             let rows = chunk.rows.len();
             let mut horizon = Timestamp::from_ms(u64::MAX);
