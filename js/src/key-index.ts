@@ -10,7 +10,7 @@ const MOVED_AT_ONCE = 4;
  */
 export class KeyIndex<T = number> {
   readonly #shardCount: number;
-  readonly #seed = Math.trunc(Math.random() * 2 ** 32);
+  readonly #seed = (Math.random() * 2 ** 32) | 0;
   #first = new Map<string, T>();
   #shards: Map<string, T>[] = [];
   /** Where moving has got to; begun anew, it would pass over all that has moved already. */
