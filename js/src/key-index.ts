@@ -1,5 +1,9 @@
-/** One Map holds this many keys at most, so that its growing never takes long. */
+/** The first Map is left at this many keys, before its growing takes long. */
 const MAP_KEYS = 1 << 16;
+/** Keys of a shard when all keys are in use: there, most strings have to be fetched from memory. */
+const SHARD_KEYS = 1 << 13;
+/** All are made at once. */
+const MAX_SHARDS = 1 << 12;
 /** Keys carried over to the shards with each insertion. */
 const MOVED_AT_ONCE = 4;
 
@@ -17,8 +21,8 @@ export class KeyIndex<T = number> {
   #unmoved: Iterator<[string, T]> | undefined;
 
   constructor(maxKeys: number) {
-    const shards = Math.ceil(maxKeys / (MAP_KEYS / 2));
-    this.#shardCount = 2 ** Math.ceil(Math.log2(Math.max(2, shards)));
+    const shards = 2 ** Math.ceil(Math.log2(Math.max(2, maxKeys / SHARD_KEYS)));
+    this.#shardCount = Math.min(shards, MAX_SHARDS);
   }
 
   get(key: string): T | undefined {

@@ -49,6 +49,8 @@ pub(crate) struct Slots<R> {
     rows: u32,
     most_rows: u32,
     hand: u32,
+    /// Up to how many rows there is memory at hand.
+    reserved: usize,
     freed: Vec<(u32, R)>,
 }
 
@@ -61,6 +63,7 @@ impl<R: Row> Slots<R> {
             rows: 0,
             most_rows: most_rows.clamp(1, NO_SLOT.saturating_sub(1)),
             hand: 0,
+            reserved: 0,
             freed: Vec::new(),
         }
     }
@@ -209,10 +212,23 @@ impl<R: Row> Slots<R> {
             let next = slot.saturating_add(1);
             R::vacant(0, if next < end { next } else { NO_SLOT })
         };
+        self.reserve();
         let rows = (first..end).map(vacant).collect();
         self.chunks.push(Chunk { rows, horizon: Timestamp::from_ms(u64::MAX), scanned_at: None });
         self.rows = end;
         self.first_free = first;
+    }
+    /// Has the allocator ask for memory by eighths of the table, and not by chunks: JavaScript takes each growth
+    /// of WebAssembly memory for an allocation of all of it, and collects its garbage.
+    fn reserve(&mut self) {
+        let rows = self.rows as usize;
+        if !cfg!(target_family = "wasm") || rows < self.reserved {
+            return;
+        }
+        let more = (rows / 8).max(CHUNK_ROWS);
+        self.reserved = rows.saturating_add(more);
+        // Freed at once, and the allocator keeps it: memory of WebAssembly is never given back.
+        drop(core::hint::black_box(Vec::<R>::with_capacity(more)));
     }
 }
 
