@@ -1,7 +1,7 @@
 // The rows of the table: what is measured, beside whom. The first contestant of a row is tidegate's.
 
 import * as those from "./contestants.mjs";
-import { keysOf } from "./measure.mjs";
+import { keysOf, shuffledKeysOf } from "./measure.mjs";
 
 const { PLENTY } = those;
 const ONE = 1;
@@ -15,19 +15,21 @@ const flexible = ["rate-limiter-flexible, awaited", those.flexible];
 const limiter = ["limiter, in a Map", those.limiterPackage];
 const express = ["express-rate-limit's MemoryStore, awaited", those.expressStore];
 
-/** Calls on keys that are there: all of them admitted, or all of them denied. */
+/** Calls in random order on keys that are there: all of them admitted, or all of them denied. */
 function known(keyCount, calls, limit, contestants) {
   return {
     calls,
     admitted: limit === PLENTY ? calls : 0,
     contestants: contestants.map(([name, make]) => {
-      const pass = make(limit)(keysOf(keyCount));
+      const contestant = make(limit);
+      const there = contestant(keysOf(keyCount))();
+      const pass = contestant(shuffledKeysOf(keyCount));
       const run = async () => {
         let admitted = 0;
         for (let done = 0; done < calls; done += keyCount) admitted += await pass();
         return admitted;
       };
-      return { name, ready: pass(), prepare: () => run };
+      return { name, ready: there, prepare: () => run };
     }),
   };
 }

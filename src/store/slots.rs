@@ -218,6 +218,7 @@ impl<R: Row> Slots<R> {
         self.rows = end;
         self.first_free = first;
     }
+
     /// Has the allocator ask for memory by eighths of the table, and not by chunks: JavaScript takes each growth
     /// of WebAssembly memory for an allocation of all of it, and collects its garbage.
     fn reserve(&mut self) {
