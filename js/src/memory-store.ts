@@ -293,7 +293,8 @@ export class MemoryDriver implements Driver {
       slot !== TOLD_NONE;
       slot = this.table.freed_message()
     ) {
-      this.#messageSlots.forget(slot);
+      const name = this.#messageSlots.forget(slot);
+      if (name !== undefined) this.#shares.remove(name);
     }
   };
 
@@ -356,7 +357,7 @@ export class MemoryLimits implements SyncLimitDriver {
     const slot = this.#index.get(key) ?? NONE;
     const reason = this.#table.peek(this.#limiter, slot, NONE, cost, this.#driver.now());
     // Looking whether a new key would find room makes it.
-    this.#driver.forgetLimits();
+    evicted(this.#driver.forgetLimits());
     return this.#told(reason);
   }
 
@@ -368,6 +369,7 @@ export class MemoryLimits implements SyncLimitDriver {
   }
 
   block(key: string, durationMs: number): void {
+    this.#driver.forgetLimits();
     const known = this.#index.get(key);
     try {
       this.#table.block(known ?? NONE, NONE, durationMs, this.#driver.now());

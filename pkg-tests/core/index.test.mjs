@@ -2,8 +2,13 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Limiter } from "tidegate";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { Deduplicator, Limiter } from "tidegate";
 import { frozenStore } from "./clock.mjs";
+
+setFlagsFromString("--expose-gc");
+const collect = runInNewContext("gc");
 
 test("two hundred thousand keys keep their own budgets while the index grows and forgets", () => {
   const { clock, store } = frozenStore();
@@ -35,4 +40,20 @@ test("a peek at a full store answers what consume would", async () => {
       );
     }
   }
+});
+
+test("senders who come once leave nothing behind when their ids are over", async () => {
+  const { clock, store } = frozenStore({ maxKeys: 1_000 });
+  const dedup = new Deduplicator({ ttl: 10, lease: 10, store });
+  const come = async (from, to) => {
+    for (let n = from; n < to; n += 1) {
+      if (n % 10 === 0) clock.ms += 1;
+      await (await dedup.claimFor(`sender ${n}`, `sender ${n}: its only message`)).commit();
+    }
+    collect();
+    return process.memoryUsage().heapUsed;
+  };
+  const before = await come(0, 20_000);
+  const after = await come(20_000, 120_000);
+  assert.ok(after - before < 10e6, `${after - before} bytes for senders who are gone`);
 });

@@ -155,3 +155,16 @@ test("a memory store that is full is told of", async () => {
   await assert.rejects(dedup.first("b"), { code: "store" });
   assert.equal(sample("tidegate_store_errors_total", { code: "store" }), before + 1);
 });
+
+test("a key that makes room for one that is only looked at is told of too", async () => {
+  const { clock, store } = frozenStore({ maxKeys: 1 });
+  const limiter = new Limiter({ limit: { limit: 5, window: "1s" }, store });
+  limiter.consumeSync("a");
+  clock.ms += 1_000;
+  const heard = [];
+  const end = onEvent((event) => heard.push(event));
+  assert.equal((await limiter.peek("b")).remaining, 5);
+  await null;
+  end();
+  assert.deepEqual(heard, [{ type: "evicted", count: 1 }]);
+});

@@ -90,11 +90,13 @@ pub(crate) fn plan<E>(
 /// What stands for "nothing" where there was something: a delete would not be conditional, and could
 /// take away what another has written meanwhile.
 fn blank(record: Option<&Record>) -> Option<Record> {
-    Some(match record? {
-        Record::Limits(_) | Record::Burst(_) => Record::Limits(LimitRecord::default()),
+    match record? {
+        Record::Limits(_) => Some(Record::Limits(LimitRecord::default())),
         Record::Message(_) => {
             let until = Timestamp::default();
-            Record::Message(Message::Done { until, token: None, payload: None, result: None })
+            Some(Record::Message(Message::Done { until, token: None, payload: None, result: None }))
         }
-    })
+        // An observation always leaves a count behind.
+        Record::Burst(_) => None,
+    }
 }
