@@ -98,7 +98,7 @@ export class BurstDetector implements RateStore {
       throw new TidegateError("unsupported", why);
     }
     this.#guarded = new Guarded(action, timeout, store.capabilities.synchronous);
-    this.#bursts = driver.bursts(prefix);
+    this.#bursts = driver.bursts(prefix, timeout);
   }
 
   /**

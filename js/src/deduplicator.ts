@@ -98,7 +98,7 @@ export class Deduplicator {
     const driver = driverOf(store);
     requireExact(store, bestEffort, "deduplication");
     this.#guarded = new Guarded(onStoreError, timeout, store.capabilities.synchronous);
-    this.#messages = driver.messages(prefix);
+    this.#messages = driver.messages(prefix, timeout);
   }
 
   /** One atomic check-and-set: true for exactly one caller per id within ttl, over the whole fleet. False while claimed. */

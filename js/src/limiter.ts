@@ -93,7 +93,7 @@ export class Limiter {
     requireExact(store, bestEffort, "a limit");
     const { synchronous } = store.capabilities;
     this.#guarded = new Guarded(onStoreError, timeout, synchronous);
-    this.#driver = driver.limits(this.#prefix, this.#limits);
+    this.#driver = driver.limits(this.#prefix, this.#limits, timeout);
     this.#sync = synchronous ? (this.#driver as SyncLimitDriver) : undefined;
   }
 

@@ -26,10 +26,11 @@ export interface Store {
 /** The drivers behind a store: they carry operations to where records are kept, and decide nothing. */
 export const DRIVER: unique symbol = Symbol("tidegate.driver");
 
+/** `timeoutMs` is how long the user of an asynchronous driver waits for an answer. */
 export interface Driver {
-  limits(prefix: string, limits: Limits): LimitDriver;
-  messages(prefix: string): MessageDriver;
-  bursts(prefix: string): BurstDriver;
+  limits(prefix: string, limits: Limits, timeoutMs: number): LimitDriver;
+  messages(prefix: string, timeoutMs: number): MessageDriver;
+  bursts(prefix: string, timeoutMs: number): BurstDriver;
 }
 
 type Answer<T> = T | Promise<T>;

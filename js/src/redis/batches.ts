@@ -11,30 +11,40 @@ interface Call {
 /** Sends the operations of one batch; answers one reply for each. */
 export type SendBatch = (keys: string[], ops: string[]) => Promise<unknown>;
 
+export interface BatchesOptions {
+  /** Which operations may travel together: all, or those of one cluster slot. */
+  group(key: string): number;
+  /**
+   * Whether, while others are under way, the next batch waits for what the replies that are being read ask
+   * for in turn. Never where each request to a Worker is a world of its own: what one of them has begun ends
+   * with it, and what the others had given it to send would wait for ever.
+   */
+  lingers: boolean;
+}
+
 /**
  * Collects the operations that are asked for in the same tick, and sends them together, in order. A lone
- * one goes as soon as the tick is over; while others are under way, the next batch waits for what the
- * replies that are being read ask for in turn.
+ * one goes as soon as the tick is over.
  */
 export class Batches {
   readonly #send: SendBatch;
   readonly #maxBatch: number;
-  /** Which operations may travel together: all, or those of one cluster slot. */
-  readonly #group: (key: string) => number;
+  readonly #options: BatchesOptions;
   #waiting: Call[] = [];
   #underWay = 0;
 
-  constructor(send: SendBatch, maxBatch: number, group: (key: string) => number) {
+  constructor(send: SendBatch, maxBatch: number, options: BatchesOptions) {
     this.#send = send;
     this.#maxBatch = maxBatch;
-    this.#group = group;
+    this.#options = options;
   }
 
   add(key: string, op: string): Promise<unknown> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ key, op, resolve, reject });
       if (this.#waiting.length > 1) return;
-      if (this.#underWay > 0 && typeof setImmediate === "function") setImmediate(this.#flush);
+      const lingers = this.#options.lingers && this.#underWay > 0;
+      if (lingers && typeof setImmediate === "function") setImmediate(this.#flush);
       else queueMicrotask(this.#flush);
     });
   }
@@ -42,7 +52,7 @@ export class Batches {
   #flush = (): void => {
     const groups = new Map<number, Call[]>();
     for (const call of this.#waiting) {
-      const group = this.#group(call.key);
+      const group = this.#options.group(call.key);
       const calls = groups.get(group);
       if (calls === undefined) groups.set(group, [call]);
       else calls.push(call);
