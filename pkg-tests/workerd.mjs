@@ -6,8 +6,7 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { build } from "esbuild";
-
-const program = join(import.meta.dirname, "../node_modules/.bin/workerd");
+import workerd from "workerd";
 
 /** A module and all that it imports in one file, as tools for Workers bundle it; WebAssembly stays beside it. */
 export async function bundleWorker(source, resolveDir, outdir) {
@@ -31,37 +30,46 @@ export async function bundleWorker(source, resolveDir, outdir) {
  *
  * @param source the text of its module, whose imports are resolved from `resolveDir`
  * @param options.env the texts in its environment
- * @param options.date its compatibility date
+ * @param options.date its compatibility date; the newest by default
  * @param options.flags its compatibility flags
- * @param options.config more of its configuration, as text: bindings of other kinds, Durable Objects
+ * @param options.bindings what else is there, each as workerd's configuration has it: `(name = "DO", durableObjectNamespace = "Room")`
+ * @param options.config more of its configuration: `durableObjectNamespaces = […], durableObjectStorage = (inMemory = void)`
  */
 export async function startWorker(source, resolveDir, options = {}) {
   const directory = mkdtempSync(join(tmpdir(), "tidegate-workerd-"));
   await bundleWorker(source, resolveDir, directory);
   const config = join(directory, "config.capnp");
   writeFileSync(config, configOf(directory, options));
-  const child = spawn(program, ["serve", "--experimental", "--control-fd=3", config], {
+  const child = spawn(workerd.default, ["serve", "--control-fd=3", config], {
     stdio: ["ignore", "pipe", "pipe", "pipe"],
   });
+  process.once("exit", () => child.kill("SIGKILL"));
   const worker = { url: "", output: "", stop: () => stop(child, directory) };
   for (const stream of [child.stdout, child.stderr]) {
     stream.on("data", (text) => {
       worker.output += text;
     });
   }
-  worker.url = `http://127.0.0.1:${await listening(child, worker)}`;
-  return worker;
+  try {
+    worker.url = `http://127.0.0.1:${await listening(child, worker)}`;
+    return worker;
+  } catch (error) {
+    await worker.stop();
+    throw error;
+  }
 }
 
-function configOf(directory, { env = {}, date = "2026-11-01", flags = [], config = "" }) {
-  const modules = readdirSync(directory)
-    .sort((a) => (a === "worker.js" ? -1 : 1))
-    .map(
-      (file) =>
-        `(name = "${file}", ${file.endsWith(".wasm") ? "wasm" : "esModule"} = embed "${file}")`,
-    );
+function configOf(directory, options) {
+  const {
+    env = {},
+    date = workerd.compatibilityDate,
+    flags = [],
+    bindings = [],
+    config = "",
+  } = options;
   const text = JSON.stringify;
-  const bindings = Object.entries(env).map(
+  const wasm = readdirSync(directory).filter((file) => file.endsWith(".wasm"));
+  const texts = Object.entries(env).map(
     ([name, value]) => `(name = ${text(name)}, text = ${text(value)})`,
   );
   return `using Workerd = import "/workerd/workerd.capnp";
@@ -73,10 +81,13 @@ const config :Workerd.Config = (
   sockets = [(name = "http", address = "127.0.0.1:0", http = (), service = "main")],
 );
 const worker :Workerd.Worker = (
-  modules = [${modules.join()}],
+  modules = [
+    (name = "worker.js", esModule = embed "worker.js"),
+    ${wasm.map((file) => `(name = "${file}", wasm = embed "${file}")`).join()}
+  ],
   compatibilityDate = ${text(date)},
   compatibilityFlags = [${flags.map((flag) => text(flag)).join()}],
-  bindings = [${bindings.join()}],
+  bindings = [${[...texts, ...bindings].join()}],
   ${config}
 );
 `;
@@ -94,7 +105,8 @@ function listening(child, worker) {
 async function stop(child, directory) {
   if (child.exitCode === null) {
     const ended = once(child, "exit");
-    child.kill();
+    // Asked kindly it would wait for what its requests wait for.
+    child.kill("SIGKILL");
     await ended;
   }
   rmSync(directory, { recursive: true, force: true });

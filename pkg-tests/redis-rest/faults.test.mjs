@@ -7,7 +7,7 @@ import { after, afterEach, before, test } from "node:test";
 import { Deduplicator, Limiter } from "tidegate";
 import { RedisRestStore } from "tidegate/redis-rest";
 import { freePort } from "../redis/servers.mjs";
-import { respond, TOKEN } from "./proxy.mjs";
+import { gone, respond, TOKEN } from "./proxy.mjs";
 import { serve } from "./served.mjs";
 
 const rejections = [];
@@ -96,7 +96,7 @@ test("a server that hangs: the deadline, an aborted request, then service resume
   const limiter = await warm({ timeout: 100 });
   let closed;
   proxy.fault = (_request, _serve, response) => {
-    closed = once(response, "close");
+    closed = gone(response);
   };
   await assert.rejects(limiter.consume("key"), { code: "timeout", message: /100 ms/ });
   await closed;
@@ -127,7 +127,7 @@ test("an answer that never ends", async () => {
   const limiter = await warm({ timeout: 100 });
   let closed;
   proxy.fault = (_request, _serve, response) => {
-    closed = once(response, "close");
+    closed = gone(response);
     response.writeHead(200, { "content-type": "application/json" });
     const more = () => response.write(" ".repeat(10_000));
     response.on("drain", more);
@@ -171,12 +171,13 @@ test("a claim whose answer was lost is not handled twice", async () => {
   assert.equal(await dedup.first("id"), false);
 });
 
-test("a redirect is not followed", async () => {
+test("a redirect is not followed", async (t) => {
   const followed = [];
   const elsewhere = createServer((request, response) => {
     followed.push(request.headers.authorization);
     response.end("{}");
   }).listen(0, "127.0.0.1");
+  t.after(() => elsewhere.close());
   await once(elsewhere, "listening");
   const limiter = await warm();
   for (const status of [301, 307]) {
@@ -187,7 +188,6 @@ test("a redirect is not followed", async () => {
     await assert.rejects(limiter.consume("key"), { code: "store", message: /redirects.*"url"/ });
   }
   assert.deepEqual(followed, []);
-  elsewhere.close();
 });
 
 test("a command of a pipeline that fails fails its own decisions, a pipeline that fails all", async () => {

@@ -101,6 +101,9 @@ function base64(reply) {
   return reply.toString("base64");
 }
 
+/** Waits until whoever asked has gone. */
+export const gone = (response) => once(response, "close", { signal: AbortSignal.timeout(5_000) });
+
 /** Answers with JSON, or with text where a test wants something else, to pages of any origin. */
 export function respond(response, status, answer = "", served = 0) {
   const text = typeof answer === "string" ? answer : JSON.stringify(answer);

@@ -44,10 +44,6 @@ describe("conformance, base64 answers", () => {
   storeConformance(test, () => made({ fetch: asksForBase64 }));
 });
 
-describe("conformance on callers' clocks", () => {
-  storeConformance(test, () => made({ clock: "caller" }));
-});
-
 describe("conformance over another server of the protocol", () => {
   const program = join(
     import.meta.dirname,
@@ -197,6 +193,18 @@ test("the host's fetch is called as a function, and a path before the protocol's
   );
 });
 
+test("callers' clocks decide where the user says so", async (t) => {
+  const limiter = new Limiter({
+    limit: { limit: 1, window: "1h" },
+    store: made({ clock: "caller" }),
+  });
+  assert.equal((await limiter.consume("key")).allowed, true);
+  assert.equal((await limiter.consume("key")).allowed, false);
+  const now = Date.now();
+  t.mock.method(Date, "now", () => now + 3_600_000);
+  assert.equal((await limiter.consume("key")).allowed, true);
+});
+
 test("what it promises, and that a decision has to wait for it", () => {
   const store = made();
   assert.deepEqual(store.capabilities, {
@@ -246,7 +254,8 @@ describe("options", () => {
     );
     refused({ url: `https://user:${token}@db.example.io`, token }, '"https://db.example.io"');
     refused({ url: `${url}?_token=${token}`, token }, '"https://db.example.io"');
-    refused({ url: token, token }, '"url"', "the token");
+    refused({ url: token, token }, '"url"', "the token is in it");
+    refused({ url: `//default:${token}@db.example.io`, token }, '"url"', "the token is in it");
   });
 
   test("tokens, which no error shows", () => {
