@@ -289,8 +289,9 @@ local function all_operations()
     return shape
   end
 
-  local function corrupt()
-    return { err = 'corrupt' }
+  -- What is thrown is the reply of this operation alone, and is thrown before anything is written.
+  local function refuse(why)
+    error({ err = why })
   end
 
   -- One limit of a record: "name=b,rate,window,burst,debt,at" and its like; nil for what is not ours.
@@ -312,25 +313,21 @@ local function all_operations()
       and { name = name, shape = shape_of('s,' .. shape), level = tonumber(b), before = tonumber(a), at = tonumber(c) }
   end
 
-  -- {block = {until, duration} or nil, entries = {...}}; nil for what is not ours.
+  -- {block = {until, duration} or nil, entries = {...}}
   local function limits_of(text)
     local record = { entries = {} }
     if not text then
       return record
     end
     if text:sub(1, 2) ~= '1l' or text:sub(-1) ~= '.' then
-      return nil
+      refuse('corrupt')
     end
     for part in text:sub(3, -2):gmatch('|([^|]*)') do
       local ends, duration = part:match('^b(%d+),(%d+)$')
       if ends then
         record.block = { ends = tonumber(ends), duration = tonumber(duration) }
       else
-        local entry = entry_of(part)
-        if not entry then
-          return nil
-        end
-        record.entries[#record.entries + 1] = entry
+        record.entries[#record.entries + 1] = entry_of(part) or refuse('corrupt')
       end
     end
     return record
@@ -488,7 +485,7 @@ local function all_operations()
     end
     local text = table.concat(parts, '|') .. '.'
     if #record.entries > 8 or #text > 512 then
-      return { err = 'too many limits' }
+      refuse('too many limits')
     end
     put(key, text, over_at)
   end
@@ -530,7 +527,7 @@ local function all_operations()
     local kept = keep(record, limits, views, admitted and always or is_rebased)
     if kept or (record.block and now + blocked < record.block.ends) then
       prune(record)
-      return put_limits(key, record) or reply
+      put_limits(key, record)
     end
     return reply
   end
@@ -542,9 +539,6 @@ local function all_operations()
 
   function ops.C(key, cost, text)
     local record, found = get_limits(key)
-    if not record then
-      return corrupt()
-    end
     local reply = decided(key, record, text, tonumber(cost), true)
     if found and reply[1] ~= 0 then
       heal(key, record)
@@ -553,15 +547,11 @@ local function all_operations()
   end
 
   function ops.P(key, cost, text)
-    local record = get_limits(key)
-    return record and decided(key, record, text, tonumber(cost), false) or corrupt()
+    return decided(key, get_limits(key), text, tonumber(cost), false)
   end
 
   function ops.R(key, cost, text)
     local record, found = get_limits(key)
-    if not record then
-      return corrupt()
-    end
     if not found then
       return { 0 }
     end
@@ -575,36 +565,29 @@ local function all_operations()
     end
     keep(record, known, views, always)
     prune(record)
-    return put_limits(key, record) or { 0 }
+    put_limits(key, record)
+    return { 0 }
   end
 
   function ops.B(key, duration)
     local record = get_limits(key)
-    if not record then
-      return corrupt()
-    end
     record.block = { ends = min(MAX_SAFE, now + tonumber(duration)), duration = tonumber(duration) }
     prune(record)
-    return put_limits(key, record) or { 0 }
+    put_limits(key, record)
+    return { 0 }
   end
 
   function ops.U(key)
     local record, found = get_limits(key)
-    if not record then
-      return corrupt()
-    end
     if found and record.block then
       record.block = nil
-      return put_limits(key, record) or { 0 }
+      put_limits(key, record)
     end
     return { 0 }
   end
 
   function ops.X(key, _, text)
     local record, found = get_limits(key)
-    if not record then
-      return corrupt()
-    end
     if found then
       local limits, kept = seats_of(text), {}
       for i = 1, #record.entries do
@@ -621,22 +604,21 @@ local function all_operations()
   -- ── message ids: src/dedup.rs ──────────────────────────────────────────────
   -- {kind = 'c' or 'd', token, at, payload, result}
 
-  -- What is known of an id, and whether the key is ours at all. What is over is not known, whether or not
-  -- the server has dropped it.
+  -- What is known of an id. What is over is not known, whether or not the server has dropped it.
   local function message_of(key)
     local text = redis.call('GET', key)
     if not text then
-      return nil, true
+      return nil
     end
     local kind, token, at, payload, result = 'c', text:match('^1c|([%w_-]+)|(%d+)|([%w_-]*)%.$')
     if not token then
       kind, token, at, payload, result = 'd', text:match('^1d|([%w_-]*)|(%d+)|([%w_-]*)|(.*)%.$')
     end
-    at = tonumber(at)
     if not token then
-      return nil, false
+      refuse('corrupt')
     end
-    return now < at and { kind = kind, token = token, at = at, payload = payload, result = result } or nil, true
+    at = tonumber(at)
+    return now < at and { kind = kind, token = token, at = at, payload = payload, result = result } or nil
   end
 
   local function put_claim(key, token, lease, payload)
@@ -672,10 +654,7 @@ local function all_operations()
   end
 
   function ops.F(key, ttl)
-    local message, ours = message_of(key)
-    if not ours then
-      return corrupt()
-    end
+    local message = message_of(key)
     local free = not obstacle(message, '')
     if free then
       put_done(key, '', ttl, '', '')
@@ -684,18 +663,12 @@ local function all_operations()
   end
 
   function ops.L(key)
-    local message, ours = message_of(key)
-    if not ours then
-      return corrupt()
-    end
+    local message = message_of(key)
     return obstacle(message, '') or { 'absent' }
   end
 
   function ops.K(key, token, lease, payload)
-    local message, ours = message_of(key)
-    if not ours then
-      return corrupt()
-    end
+    local message = message_of(key)
     local found = obstacle(message, payload)
     local again = message and message.kind == 'c' and message.token == token
     if found and (not again or found[1] == 'mismatch') then
@@ -706,10 +679,7 @@ local function all_operations()
   end
 
   function ops.W(key, token, lease, payload)
-    local message, ours = message_of(key)
-    if not ours then
-      return corrupt()
-    end
+    local message = message_of(key)
     local renewed = not (message and message.kind == 'd') and held(message, token)
     if renewed then
       put_claim(key, token, lease, payload)
@@ -718,10 +688,7 @@ local function all_operations()
   end
 
   function ops.D(key, token, ttl, payload, result)
-    local message, ours = message_of(key)
-    if not ours then
-      return corrupt()
-    end
+    local message = message_of(key)
     if message and message.kind == 'd' and message.token == token then
       return flag(true)
     end
@@ -733,10 +700,7 @@ local function all_operations()
   end
 
   function ops.E(key, token)
-    local message, ours = message_of(key)
-    if not ours then
-      return corrupt()
-    end
+    local message = message_of(key)
     local mine = held(message, token)
     if mine and message then
       redis.call('DEL', key)
@@ -745,10 +709,7 @@ local function all_operations()
   end
 
   function ops.G(key)
-    local message, ours = message_of(key)
-    if not ours then
-      return corrupt()
-    end
+    local message = message_of(key)
     if message then
       redis.call('DEL', key)
     end
@@ -756,10 +717,7 @@ local function all_operations()
   end
 
   function ops.S(key, ttl)
-    local _, ours = message_of(key)
-    if not ours then
-      return corrupt()
-    end
+    message_of(key)
     put_done(key, '', ttl, '', '')
     return flag(true)
   end
@@ -773,7 +731,7 @@ local function all_operations()
     local trigger, window, bucket, fired, quiet, nonce, counts =
       text:match('^1([ts])|(%d+),(%d+),(%d+),(%d+)|([%w_-]*)|([%d,]+)%.$')
     if not trigger then
-      return nil
+      refuse('corrupt')
     end
     local burst = {
       trigger = trigger,
@@ -842,9 +800,6 @@ local function all_operations()
     policy.bucket = floor_div(now * policy.parts, policy.window)
     policy.rest = trigger == 't' and tonumber(cooldown) or max(tonumber(cooldown), policy.window)
     local burst = burst_of(redis.call('GET', key), policy)
-    if not burst then
-      return corrupt()
-    end
     if now >= over_at(burst) then
       burst = burst_of(nil, policy)
     end
@@ -896,9 +851,7 @@ local replies = {}
 for i = 1, #KEYS do
   -- One key of another type must not fail its neighbours.
   local ok, reply = pcall(run, KEYS[i], ARGV[i + 1])
-  if ok and reply.err then
-    reply = { 'error', reply.err }
-  elseif not ok then
+  if not ok then
     reply = { 'error', type(reply) == 'table' and reply.err or tostring(reply) }
   end
   replies[i] = reply
