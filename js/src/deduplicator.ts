@@ -104,7 +104,7 @@ export class Deduplicator {
   /** One atomic check-and-set: true for exactly one caller per id within ttl, over the whole fleet. False while claimed. */
   async first(id: string): Promise<boolean> {
     this.#check(id);
-    const first = await this.#guarded.ask(() => this.#messages.first(id, this.#ttlMs));
+    const first = await this.#guarded.ask(() => this.#first(id));
     const answer = first.failed === undefined ? first.value : allowed(first.failed);
     if (!answer) duplicate(id);
     return answer;
@@ -230,6 +230,12 @@ export class Deduplicator {
       release: () => yes(() => MessageCall.release(token)),
       renew: () => yes(() => MessageCall.renew(token, this.#leaseMs, payload)),
     };
+  }
+
+  #first(id: string): boolean | Promise<boolean> {
+    const called = async () =>
+      (await this.#call(id, MessageCall.first(this.#ttlMs))).status === "yes";
+    return this.#messages.first?.(id, this.#ttlMs) ?? called();
   }
 
   #call(id: string, call: MessageCall, sender?: string): MessageReply | Promise<MessageReply> {

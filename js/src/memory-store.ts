@@ -200,7 +200,7 @@ export class MemoryDriver implements Driver {
   }
 
   /** Ids that are a tree. */
-  messageTree(): MessageDriver {
+  messageTree(): Required<MessageDriver> {
     return this.#messagesIn(this.#messageSlots.tree());
   }
 
@@ -215,7 +215,7 @@ export class MemoryDriver implements Driver {
     this.#forgetMessages();
   }
 
-  #messagesIn(index: PrefixIndex): MessageDriver {
+  #messagesIn(index: PrefixIndex): Required<MessageDriver> {
     const { table } = this;
     return {
       first: (id: string, ttlMs: number): boolean =>

@@ -76,7 +76,8 @@ export interface MessageReply {
 }
 
 export interface MessageDriver {
-  first(id: string, ttlMs: number): Answer<boolean>;
+  /** Where it is not the call of that name: the store has a way of its own. */
+  first?(id: string, ttlMs: number): Answer<boolean>;
   /** `sender`: whose id it is, where nobody may fill a bounded store alone. */
   call(id: string, call: MessageCall, sender?: string): Answer<MessageReply>;
 }

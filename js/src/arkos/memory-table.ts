@@ -11,7 +11,7 @@ const MAX_WINDOWS = 100;
 /** What a MemoryStore keeps for Arkos, apart from all prefixes: limits and ids that are cleared together. */
 export class ArkosMemoryTable implements ArkosGatewayStore {
   readonly #driver: MemoryDriver;
-  readonly #messages: MessageDriver;
+  readonly #messages: Required<MessageDriver>;
   readonly #counters = new Map<number, MemoryLimits>();
 
   constructor(driver: MemoryDriver) {

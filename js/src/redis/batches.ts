@@ -1,4 +1,4 @@
-import { TidegateError } from "../errors.js";
+import { nonsense } from "./nonsense.js";
 
 /** One operation on its way to the server. */
 interface Call {
@@ -63,7 +63,7 @@ export class Batches {
       const ops = calls.map(({ op }) => op);
       const replies = await this.#send(keys, ops);
       if (!Array.isArray(replies) || replies.length !== calls.length) {
-        throw new TidegateError("store", "the server's reply is not one of the script's");
+        throw nonsense();
       }
       for (const [at, call] of calls.entries()) call.resolve(replies[at]);
     } catch (error) {

@@ -1,4 +1,4 @@
-import { type BurstSet, MessageCall } from "#wasm";
+import type { BurstSet } from "#wasm";
 import { type Decision, decisionFrom } from "../decision.js";
 import { type ErrorCode, TidegateError } from "../errors.js";
 import { keysOf } from "../key.js";
@@ -12,6 +12,7 @@ import type {
   Observation,
 } from "../store.js";
 import type { Batches } from "./batches.js";
+import { nonsense } from "./nonsense.js";
 
 /** The script's wait that no wait helps. */
 const NEVER = -1;
@@ -50,16 +51,8 @@ export class RedisDriver implements Driver {
 
   messages(prefix: string): MessageDriver {
     const storeKey = keysOf(this.#storePrefix, prefix, "m");
-    const call = async (id: string, message: MessageCall): Promise<MessageReply> =>
-      messageFrom(await this.#reply(storeKey(id), message.wire()));
     return {
-      call,
-      first: async (id, ttlMs) => {
-        const first = MessageCall.first(ttlMs);
-        const reply = call(id, first);
-        first.free();
-        return (await reply).status === "yes";
-      },
+      call: async (id, message) => messageFrom(await this.#reply(storeKey(id), message.wire())),
     };
   }
 
@@ -90,10 +83,6 @@ export class RedisDriver implements Driver {
     if (text(reply[0]) === "error") throw refused(text(reply[1]) ?? "");
     return reply;
   }
-}
-
-function nonsense(): TidegateError {
-  return new TidegateError("store", "the server's reply is not one of the script's");
 }
 
 /** The error that the script told of one operation. */
