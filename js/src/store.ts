@@ -4,6 +4,7 @@ import { show, TidegateError } from "./errors.js";
 import type { Limits } from "./limits.js";
 import type { DecisionCounter } from "./metrics.js";
 import { bad } from "./options.js";
+import type { Answer } from "./pending.js";
 
 /** What a store can promise. */
 export interface Capabilities {
@@ -31,8 +32,6 @@ export interface Driver {
   messages(prefix: string): MessageDriver;
   bursts(prefix: string): BurstDriver;
 }
-
-type Answer<T> = T | Promise<T>;
 
 /** The operations on limits, bound to one Limiter. */
 export interface LimitDriver {
@@ -80,6 +79,12 @@ export interface MessageDriver {
   first?(id: string, ttlMs: number): Answer<boolean>;
   /** `sender`: whose id it is, where nobody may fill a bounded store alone. */
   call(id: string, call: MessageCall, sender?: string): Answer<MessageReply>;
+}
+
+/** A driver whose answers are there at once. */
+export interface SyncMessageDriver extends MessageDriver {
+  first(id: string, ttlMs: number): boolean;
+  call(id: string, call: MessageCall, sender?: string): MessageReply;
 }
 
 /** What one observation of an identity answers. */
