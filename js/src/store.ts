@@ -4,6 +4,7 @@ import { show, TidegateError } from "./errors.js";
 import type { Limits } from "./limits.js";
 import type { DecisionCounter } from "./metrics.js";
 import { bad } from "./options.js";
+import type { Answer } from "./pending.js";
 
 /** What a store can promise. */
 export interface Capabilities {
@@ -32,8 +33,6 @@ export interface Driver {
   messages(prefix: string, timeoutMs: number): MessageDriver;
   bursts(prefix: string, timeoutMs: number): BurstDriver;
 }
-
-type Answer<T> = T | Promise<T>;
 
 /** The operations on limits, bound to one Limiter. */
 export interface LimitDriver {
@@ -77,9 +76,16 @@ export interface MessageReply {
 }
 
 export interface MessageDriver {
-  first(id: string, ttlMs: number): Answer<boolean>;
+  /** Where it is not the call of that name: the store has a way of its own. */
+  first?(id: string, ttlMs: number): Answer<boolean>;
   /** `sender`: whose id it is, where nobody may fill a bounded store alone. */
   call(id: string, call: MessageCall, sender?: string): Answer<MessageReply>;
+}
+
+/** A driver whose answers are there at once. */
+export interface SyncMessageDriver extends MessageDriver {
+  first(id: string, ttlMs: number): boolean;
+  call(id: string, call: MessageCall, sender?: string): MessageReply;
 }
 
 /** What one observation of an identity answers. */

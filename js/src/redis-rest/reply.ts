@@ -1,5 +1,5 @@
-/** Words with which the script's replies begin, in small letters; their base64 never is. */
-const WORD = /^[a-z-]+$/;
+/** How the script's reply to a batch begins, whose first text is numbers; the base64 of those begins with a letter. */
+const PLAIN = /^[\d,;!]/;
 
 /**
  * The script's reply to a batch, in plain text. We do not ask for base64, since all of ours is ASCII, but a
@@ -7,10 +7,6 @@ const WORD = /^[a-z-]+$/;
  * none of the script's.)
  */
 export function plainReply(reply: unknown): unknown {
-  return Array.isArray(reply) ? reply.map(plainRow) : reply;
-}
-
-function plainRow(row: unknown): unknown {
-  if (!Array.isArray(row) || typeof row[0] !== "string" || WORD.test(row[0])) return row;
-  return row.map((part) => (typeof part === "string" ? atob(part) : part));
+  if (!Array.isArray(reply) || typeof reply[0] !== "string" || PLAIN.test(reply[0])) return reply;
+  return reply.map((part) => (typeof part === "string" ? atob(part) : part));
 }
