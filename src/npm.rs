@@ -43,9 +43,9 @@ impl LimitSet {
         redis::limits_text(&self.0)
     }
 
-    /// Capacity of the first limit.
-    pub fn capacity(&self) -> f64 {
-        self.0.first().map_or(0.0, |limit| number(limit.capacity()))
+    /// Capacity of each limit.
+    pub fn capacities(&self) -> Vec<f64> {
+        self.0.iter().map(|limit| number(limit.capacity())).collect()
     }
 }
 

@@ -98,7 +98,7 @@ export class BurstDetector implements RateStore {
       throw new TidegateError("unsupported", why);
     }
     this.#guarded = new Guarded(action, timeout, store.capabilities.synchronous);
-    this.#bursts = driver.bursts(prefix);
+    this.#bursts = driver.bursts(prefix, timeout);
   }
 
   /**
@@ -115,14 +115,14 @@ export class BurstDetector implements RateStore {
     checkKey(identity, "identity");
     const { weight, nonce } = attemptFrom(options);
     const hashed = digest(textBytes(identity), this.#secret);
-    const outcome = await this.#guarded.ask(() =>
-      this.#bursts.observe(hashed, this.#policy, weight, nonce),
+    return this.#guarded.ask(
+      () => this.#bursts.observe(hashed, this.#policy, weight, nonce),
+      (observation) => told(identity, observation),
+      ({ action, error }) => {
+        if (action === "throw") throw error;
+        return NOTHING;
+      },
     );
-    if (outcome.failed !== undefined) {
-      if (outcome.failed.action === "throw") throw outcome.failed.error;
-      return NOTHING;
-    }
-    return told(identity, outcome.value);
   }
 
   /** Idempotent. What was counted stays counted. */

@@ -1,4 +1,4 @@
-import { type BurstSet, Cas, MessageCall } from "#wasm";
+import { type BurstSet, Cas } from "#wasm";
 import type { ArkosGatewayStore } from "./arkos/gateway-store.js";
 import { ArkosStore, isArkosShaped } from "./arkos-store.js";
 import { type Decision, decisionFrom } from "./decision.js";
@@ -118,16 +118,9 @@ class CasDriver implements Driver {
 
   messages(prefix: string): MessageDriver {
     const storeKey = keysOf(this.storePrefix, prefix, "m");
-    const call = (id: string, message: MessageCall): Promise<MessageReply> =>
-      this.cas.message(storeKey(id), message, Date.now()) as Promise<MessageReply>;
     return {
-      call,
-      first: async (id, ttlMs) => {
-        const first = MessageCall.first(ttlMs);
-        const reply = call(id, first);
-        first.free();
-        return (await reply).status === "yes";
-      },
+      call: (id, message) =>
+        this.cas.message(storeKey(id), message, Date.now()) as Promise<MessageReply>,
     };
   }
 

@@ -17,6 +17,7 @@ import {
   textBytes,
   timeoutMs,
 } from "./options.js";
+import type { Answer } from "./pending.js";
 import {
   driverOf,
   type MessageDriver,
@@ -98,25 +99,25 @@ export class Deduplicator {
     const driver = driverOf(store);
     requireExact(store, bestEffort, "deduplication");
     this.#guarded = new Guarded(onStoreError, timeout, store.capabilities.synchronous);
-    this.#messages = driver.messages(prefix);
+    this.#messages = driver.messages(prefix, timeout);
   }
 
   /** One atomic check-and-set: true for exactly one caller per id within ttl, over the whole fleet. False while claimed. */
   async first(id: string): Promise<boolean> {
     this.#check(id);
-    const first = await this.#guarded.ask(() => this.#messages.first(id, this.#ttlMs));
-    const answer = first.failed === undefined ? first.value : allowed(first.failed);
-    if (!answer) duplicate(id);
-    return answer;
+    const isFirst = await this.#first(id);
+    if (!isFirst) duplicate(id);
+    return isFirst;
   }
 
   /** True when the id is remembered as done (not while it is only claimed); changes nothing. */
   async has(id: string): Promise<boolean> {
     this.#check(id);
-    const looked = await this.#guarded.ask(() => this.#call(id, MessageCall.look()));
-    return looked.failed === undefined
-      ? looked.value.status === "duplicate"
-      : !allowed(looked.failed);
+    return this.#guarded.ask(
+      () => this.#call(id, MessageCall.look()),
+      ({ status }) => status === "duplicate",
+      (failed) => !allowed(failed),
+    );
   }
 
   /**
@@ -207,13 +208,13 @@ export class Deduplicator {
   }
 
   /** A claim, or what a store that failed means; counts no duplicate. */
-  async #claim(id: string, payload: string | undefined, sender?: string): Promise<Outcome<Claim>> {
+  #claim(id: string, payload: string | undefined, sender?: string): Promise<Outcome<Claim>> {
     const token = crypto.randomUUID();
-    const { failed, value: reply } = await this.#guarded.ask(() =>
-      this.#call(id, MessageCall.claim(token, this.#leaseMs, payload), sender),
+    return this.#guarded.ask<MessageReply, Outcome<Claim>>(
+      () => this.#call(id, MessageCall.claim(token, this.#leaseMs, payload), sender),
+      (reply) => ({ value: knownAs(reply) ?? this.#fresh(id, token, payload) }),
+      (failed) => ({ failed }),
     );
-    if (failed !== undefined) return { failed };
-    return { value: knownAs(reply) ?? this.#fresh(id, token, payload) };
   }
 
   #fresh(id: string, token: string, payload: string | undefined): FreshClaim {
@@ -232,7 +233,23 @@ export class Deduplicator {
     };
   }
 
-  #call(id: string, call: MessageCall, sender?: string): MessageReply | Promise<MessageReply> {
+  #first(id: string): Promise<boolean> {
+    const { first } = this.#messages;
+    if (first !== undefined) {
+      return this.#guarded.ask(
+        () => first(id, this.#ttlMs),
+        (isFirst) => isFirst,
+        allowed,
+      );
+    }
+    return this.#guarded.ask(
+      () => this.#call(id, MessageCall.first(this.#ttlMs)),
+      ({ status }) => status === "yes",
+      allowed,
+    );
+  }
+
+  #call(id: string, call: MessageCall, sender?: string): Answer<MessageReply> {
     try {
       return this.#messages.call(id, call, sender);
     } finally {

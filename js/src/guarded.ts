@@ -1,7 +1,9 @@
 import { StoreGuard } from "#wasm";
+import { Deadlines, type Tick } from "./deadlines.js";
 import { errorFrom, TidegateError } from "./errors.js";
 import { emit } from "./events.js";
 import { countStoreError } from "./metrics.js";
+import { type Answer, type Waiter, whenAnswered } from "./pending.js";
 
 /** What to do in place of an answer that the store did not give. */
 export interface Failed {
@@ -30,38 +32,62 @@ const THE_CALLERS = new Set([
  */
 export class Guarded {
   readonly #guard: StoreGuard;
+  readonly #deadlines: Deadlines;
   readonly #timeoutMs: number;
   readonly #synchronous: boolean;
+  /** Nothing has failed since the store last answered: the guard lets everything through. */
+  #isCalm = true;
   #last = new TidegateError("store", "the store failed");
 
   constructor(onStoreError: Failed["action"], timeoutMs: number, synchronous: boolean) {
     this.#guard = new StoreGuard(onStoreError);
+    this.#deadlines = new Deadlines(timeoutMs);
     this.#timeoutMs = timeoutMs;
     this.#synchronous = synchronous;
   }
 
-  /** Asks the store, and answers what it answered in time, or what its failure means. */
-  async ask<T>(call: () => T | Promise<T>): Promise<Outcome<T>> {
-    if (this.#synchronous) return { value: atOnce(call as () => T) };
-    if (!this.#guard.ask(performance.now())) return { failed: this.#without(this.#last) };
-    try {
-      const value = await this.#inTime(call);
-      this.#guard.answered();
-      return { value };
-    } catch (thrown) {
-      const error = errorFrom(thrown);
-      if (THE_CALLERS.has(error.code)) throw error;
-      this.#guard.failed(error.code, performance.now());
-      this.#last = error;
-      return { failed: this.#without(error) };
-    }
+  /** Asks the store; answers what `told` makes of what it answered in time, or `without` of its failure. */
+  ask<T, R>(
+    call: () => Answer<T>,
+    told: (value: T) => R,
+    without: (failed: Failed) => R,
+  ): Promise<R> {
+    return new Promise((resolve, reject) => {
+      if (this.#synchronous) {
+        resolve(told(atOnce(call as () => T)));
+      } else if (!this.#isCalm && !this.#guard.ask(performance.now())) {
+        resolve(without(this.#without(this.#last)));
+      } else {
+        new Asked(this, this.#deadlines, told, without, resolve, reject).by(call);
+      }
+    });
   }
 
   /** As `ask`, for a call whose failure nothing can stand in for. */
-  async must<T>(call: () => T | Promise<T>): Promise<T> {
-    const { value, failed } = await this.ask(call);
-    if (failed !== undefined) throw failed.error;
-    return value;
+  must<T>(call: () => Answer<T>): Promise<T> {
+    return this.ask(call, (value) => value, rethrow);
+  }
+
+  /** The store answered a call. */
+  answered(): void {
+    if (this.#isCalm) return;
+    this.#guard.answered();
+    this.#isCalm = true;
+  }
+
+  /** The store failed a call: what that means. Throws what is the caller's own error. */
+  failed(thrown: unknown): Failed {
+    const error = errorFrom(thrown);
+    if (THE_CALLERS.has(error.code)) throw error;
+    this.#guard.failed(error.code, performance.now());
+    this.#isCalm = false;
+    this.#last = error;
+    return this.#without(error);
+  }
+
+  /** The store did not answer a call in time. */
+  late(): TidegateError {
+    return new TidegateError("timeout", `the store did not answer within ${this.#timeoutMs} ms`);
   }
 
   #without(error: TidegateError): Failed {
@@ -69,20 +95,76 @@ export class Guarded {
     const action = this.#guard.action() as Failed["action"];
     return { error, action, retryAfterMs: this.#guard.retry_after_ms(performance.now()) };
   }
+}
 
-  #inTime<T>(call: () => T | Promise<T>): Promise<T> {
-    return new Promise((resolve, reject) => {
-      const late = () =>
-        reject(
-          new TidegateError("timeout", `the store did not answer within ${this.#timeoutMs} ms`),
-        );
-      const timer = setTimeout(late, this.#timeoutMs);
-      // What settles after the deadline finds the promise settled, and changes nothing.
-      new Promise<T>((started) => started(call()))
-        .then(resolve, reject)
-        .finally(() => clearTimeout(timer));
-    });
+/** One call under way. What comes after its deadline finds it settled, and changes nothing. */
+class Asked<T, R> implements Waiter<T> {
+  readonly #guarded: Guarded;
+  readonly #told: (value: T) => R;
+  readonly #without: (failed: Failed) => R;
+  readonly #resolve: (value: R) => void;
+  readonly #reject: (error: unknown) => void;
+  readonly #deadline: Tick;
+  #isOpen = true;
+
+  constructor(
+    guarded: Guarded,
+    deadlines: Deadlines,
+    told: (value: T) => R,
+    without: (failed: Failed) => R,
+    resolve: (value: R) => void,
+    reject: (error: unknown) => void,
+  ) {
+    this.#guarded = guarded;
+    this.#told = told;
+    this.#without = without;
+    this.#resolve = resolve;
+    this.#reject = reject;
+    this.#deadline = deadlines.add(this);
   }
+
+  by(call: () => Answer<T>): void {
+    try {
+      whenAnswered(call(), this);
+    } catch (error) {
+      this.failed(error);
+    }
+  }
+
+  answered(value: T): void {
+    if (!this.#close()) return;
+    try {
+      this.#guarded.answered();
+      this.#resolve(this.#told(value));
+    } catch (error) {
+      this.#reject(error);
+    }
+  }
+
+  failed(thrown: unknown): void {
+    if (!this.#close()) return;
+    try {
+      this.#resolve(this.#without(this.#guarded.failed(thrown)));
+    } catch (error) {
+      this.#reject(error);
+    }
+  }
+
+  late(): void {
+    if (this.#isOpen) this.failed(this.#guarded.late());
+  }
+
+  /** False when the call is settled already. */
+  #close(): boolean {
+    if (!this.#isOpen) return false;
+    this.#isOpen = false;
+    this.#deadline.met();
+    return true;
+  }
+}
+
+function rethrow({ error }: Failed): never {
+  throw error;
 }
 
 /** Asks a synchronous store, whose failure no policy stands in for. */

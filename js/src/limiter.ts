@@ -17,6 +17,7 @@ import {
   prefixOf,
   timeoutMs,
 } from "./options.js";
+import type { Answer } from "./pending.js";
 import {
   DRIVER,
   driverOf,
@@ -93,7 +94,7 @@ export class Limiter {
     requireExact(store, bestEffort, "a limit");
     const { synchronous } = store.capabilities;
     this.#guarded = new Guarded(onStoreError, timeout, synchronous);
-    this.#driver = driver.limits(this.#prefix, this.#limits);
+    this.#driver = driver.limits(this.#prefix, this.#limits, timeout);
     this.#sync = synchronous ? (this.#driver as SyncLimitDriver) : undefined;
   }
 
@@ -108,8 +109,9 @@ export class Limiter {
       if (this.#sync !== undefined) {
         return Promise.resolve(this.#tell(key, this.#sync.consume(key, cost)));
       }
-      return this.#ask((driver) => driver.consume(key, cost)).then((decision) =>
-        this.#tell(key, decision),
+      return this.#ask(
+        (driver) => driver.consume(key, cost),
+        (decision) => this.#tell(key, decision),
       );
     } catch (error) {
       return Promise.reject(error);
@@ -138,7 +140,10 @@ export class Limiter {
    */
   async peek(key: string, options?: { cost?: number }): Promise<Decision> {
     const cost = this.#check(key, options);
-    return this.#dry(await this.#ask((driver) => driver.peek(key, cost)));
+    return this.#ask(
+      (driver) => driver.peek(key, cost),
+      (decision) => this.#dry(decision),
+    );
   }
 
   /** Gives units back, never above a full budget, never creating state. */
@@ -188,19 +193,25 @@ export class Limiter {
     );
   }
 
-  #change(change: (driver: LimitDriver) => void | Promise<void>): Promise<void> {
+  #change(change: (driver: LimitDriver) => Answer<void>): Promise<void> {
     return this.#guarded.must(() => change(this.#driver));
   }
 
-  /** A decision of the store, or what stands for one when it fails. */
-  async #ask(decide: (driver: LimitDriver) => Decision | Promise<Decision>): Promise<Decision> {
-    const outcome = await this.#guarded.ask(() => decide(this.#driver));
-    return outcome.failed === undefined ? outcome.value : this.#without(outcome.failed, decide);
+  /** What is told of the store's decision, or of what stands for one when the store fails. */
+  #ask(
+    decide: (driver: LimitDriver) => Answer<Decision>,
+    told: (decision: Decision) => Decision,
+  ): Promise<Decision> {
+    return this.#guarded.ask(
+      () => decide(this.#driver),
+      told,
+      (failed) => told(this.#without(failed, decide)),
+    );
   }
 
   #without(
     { error, action, retryAfterMs }: Failed,
-    decide: (driver: LimitDriver) => Decision | Promise<Decision>,
+    decide: (driver: LimitDriver) => Answer<Decision>,
   ): Decision {
     if (action === "throw") throw error;
     if (action === "local") {
@@ -208,8 +219,9 @@ export class Limiter {
       return { ...decision, local: true };
     }
     const reason = error.code === "timeout" ? "timeout" : "store-error";
-    const { set, names } = this.#limits;
-    return undecided(reason, action === "allow", retryAfterMs, set.capacity(), names[0] as string);
+    const { capacities, names } = this.#limits;
+    const capacity = capacities[0] as number;
+    return undecided(reason, action === "allow", retryAfterMs, capacity, names[0] as string);
   }
 
   #locally(): SyncLimitDriver {

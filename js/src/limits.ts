@@ -26,6 +26,7 @@ const KNOWN = ["name", "algorithm", "limit", "window", "burst", "strict"];
 export interface Limits {
   readonly set: LimitSet;
   readonly names: readonly string[];
+  readonly capacities: ArrayLike<number>;
   /** What they were made from. */
   readonly options: readonly LimitOptions[];
 }
@@ -40,7 +41,12 @@ export function limitsFrom(given: unknown): Limits {
   try {
     const set = new LimitSet(plain);
     const names = plain.map((options) => String(options.name ?? "default"));
-    return { set, names, options: plain as unknown as LimitOptions[] };
+    return {
+      set,
+      names,
+      capacities: set.capacities(),
+      options: plain as unknown as LimitOptions[],
+    };
   } catch (thrown) {
     throw policyError(thrown, list);
   }

@@ -19,6 +19,7 @@ import {
   type Observation,
   type Store,
   type SyncLimitDriver,
+  type SyncMessageDriver,
 } from "./store.js";
 
 /**
@@ -200,7 +201,7 @@ export class MemoryDriver implements Driver {
   }
 
   /** Ids that are a tree. */
-  messageTree(): MessageDriver {
+  messageTree(): SyncMessageDriver {
     return this.#messagesIn(this.#messageSlots.tree());
   }
 
@@ -215,7 +216,7 @@ export class MemoryDriver implements Driver {
     this.#forgetMessages();
   }
 
-  #messagesIn(index: PrefixIndex): MessageDriver {
+  #messagesIn(index: PrefixIndex): SyncMessageDriver {
     const { table } = this;
     return {
       first: (id: string, ttlMs: number): boolean =>

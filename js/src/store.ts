@@ -4,6 +4,7 @@ import { show, TidegateError } from "./errors.js";
 import type { Limits } from "./limits.js";
 import type { DecisionCounter } from "./metrics.js";
 import { bad } from "./options.js";
+import type { Answer } from "./pending.js";
 
 /** What a store can promise. */
 export interface Capabilities {
@@ -26,13 +27,12 @@ export interface Store {
 /** The drivers behind a store: they carry operations to where records are kept, and decide nothing. */
 export const DRIVER: unique symbol = Symbol("tidegate.driver");
 
+/** `timeoutMs` is how long the user of an asynchronous driver waits for an answer. */
 export interface Driver {
-  limits(prefix: string, limits: Limits): LimitDriver;
-  messages(prefix: string): MessageDriver;
-  bursts(prefix: string): BurstDriver;
+  limits(prefix: string, limits: Limits, timeoutMs: number): LimitDriver;
+  messages(prefix: string, timeoutMs: number): MessageDriver;
+  bursts(prefix: string, timeoutMs: number): BurstDriver;
 }
-
-type Answer<T> = T | Promise<T>;
 
 /** The operations on limits, bound to one Limiter. */
 export interface LimitDriver {
@@ -76,9 +76,16 @@ export interface MessageReply {
 }
 
 export interface MessageDriver {
-  first(id: string, ttlMs: number): Answer<boolean>;
+  /** Where it is not the call of that name: the store has a way of its own. */
+  first?(id: string, ttlMs: number): Answer<boolean>;
   /** `sender`: whose id it is, where nobody may fill a bounded store alone. */
   call(id: string, call: MessageCall, sender?: string): Answer<MessageReply>;
+}
+
+/** A driver whose answers are there at once. */
+export interface SyncMessageDriver extends MessageDriver {
+  first(id: string, ttlMs: number): boolean;
+  call(id: string, call: MessageCall, sender?: string): MessageReply;
 }
 
 /** What one observation of an identity answers. */

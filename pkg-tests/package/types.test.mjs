@@ -6,8 +6,9 @@ import { execute, project, typecheck, use, works } from "./project.mjs";
 const strict = { strict: true, skipLibCheck: false, target: "es2022", lib: ["es2022"], types: [] };
 
 const right = `import { Limiter } from "tidegate";
+import type { RedisRestStore } from "tidegate/redis-rest";
 import type { Gateway } from "tidegate/socket.io";
-export type Mine = Gateway;
+export type Mine = Gateway | RedisRestStore;
 declare const console: { log(text: string): void };
 ${use.replace("answers = []", "answers: boolean[] = []")}`;
 const wrong = `import { Limiter } from "tidegate";

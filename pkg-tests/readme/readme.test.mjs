@@ -9,6 +9,9 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { io } from "socket.io-client";
 import { Server } from "../redis/servers.mjs";
+import { TOKEN } from "../redis-rest/proxy.mjs";
+import { serve } from "../redis-rest/served.mjs";
+import { startWorker } from "../workerd.mjs";
 
 const readme = readFileSync(join(import.meta.dirname, "../../README.md"), "utf8");
 /** Beside the packed tarball, so that snippets import what users install. */
@@ -58,6 +61,32 @@ test("the Redis snippet shares one bucket", async () => {
     assert.equal(output.out, "20\n");
   } finally {
     await server.stop();
+  }
+});
+
+test("the edge snippet is a Worker that limits each address", async () => {
+  const { code } = snippets.find(({ name }) => name === "edge");
+  const served = await serve();
+  const env = { UPSTASH_REDIS_REST_URL: served.proxy.url, UPSTASH_REDIS_REST_TOKEN: TOKEN };
+  // So that nothing drains while the test runs.
+  const slow = code.replace('"10s"', '"1h"');
+  const worker = await startWorker(slow, import.meta.dirname, { env });
+  try {
+    const ask = async (address) => {
+      const headers = { "cf-connecting-ip": address };
+      const response = await fetch(worker.url, { headers });
+      return [response.status, await response.text(), response.headers.get("retry-after")];
+    };
+    for (let call = 0; call < 5; call += 1) {
+      assert.deepEqual(await ask("203.0.113.9"), [200, "hello", null]);
+    }
+    const [status, text, seconds] = await ask("203.0.113.9");
+    assert.deepEqual([status, text], [429, "slow down"]);
+    assert.ok(Number(seconds) > 600, seconds);
+    assert.equal((await ask("203.0.113.10"))[0], 200);
+  } finally {
+    await worker.stop();
+    await served.stop();
   }
 });
 

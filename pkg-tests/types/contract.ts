@@ -5,6 +5,7 @@ import type * as core from "tidegate";
 import type * as arkos from "tidegate/arkos";
 import type * as compat from "tidegate/compat";
 import type * as conformance from "tidegate/conformance";
+import type * as redisRest from "tidegate/redis-rest";
 import type * as socketIo from "tidegate/socket.io";
 import type * as contract from "./api.js";
 
@@ -62,6 +63,7 @@ export type Checked = {
       SameClass<typeof contract.BurstDetector, typeof core.BurstDetector>,
       SameClass<typeof contract.NoopBurstDetector, typeof core.NoopBurstDetector>,
       SameClass<typeof contract.MemoryStore, typeof core.MemoryStore>,
+      SameClass<typeof contract.RedisRestStore, typeof redisRest.RedisRestStore>,
       SameClass<typeof contract.MemoryGatewayStore, typeof arkos.MemoryGatewayStore>,
     ]
   >;

@@ -9,21 +9,10 @@ use crate::op::{Op, Reply};
 use crate::time::Millis;
 
 /// The script. `KEYS` are the keys of a batch in order; `ARGV` is the caller's clock (empty: the server's),
-/// then one [`encode`]d operation per key.
+/// then the [`runs`] of the operations, each [`encode`]d.
 pub const SCRIPT: &str = include_str!("redis/step.lua");
 
-/// A reply of the server, as far as the script's replies need it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Value {
-    /// An integer.
-    Int(i64),
-    /// A string.
-    Text(String),
-    /// An array.
-    List(Vec<Value>),
-}
-
-/// The argument of one operation; `None` for one that the script does not run.
+/// The words of one operation; `None` for one that the script does not run.
 #[must_use]
 pub fn encode(op: &Op<'_>) -> Option<String> {
     Some(match op {
@@ -81,46 +70,64 @@ pub(crate) fn burst_text(policy: &BurstPolicy, weight: u64, nonce: Option<&Tag>)
     format!("O;{trigger};{threshold};{window};{};{weight};{nonce}", policy.cooldown().as_ms())
 }
 
-/// The answer that a reply of the script stands for.
+/// The arguments of operations in order: those that are the same travel as one.
+#[must_use]
+pub fn runs(ops: &[String]) -> Vec<String> {
+    let same = ops.chunk_by(|one, next| one == next);
+    same.filter_map(|run| Some(format!("{};{}", run.len(), run.first()?))).collect()
+}
+
+/// The answers that the script's reply stands for, in the order of the operations: of each what the server
+/// said, or [`Error::Nonsense`] for what the script does not say of it.
 ///
 /// # Errors
-/// What the server said of this operation, or [`Error::Nonsense`] for what the script does not reply.
-pub fn decode(op: &Op<'_>, reply: &Value) -> Result<Reply, Error<String>> {
-    let Value::List(parts) = reply else { return Err(NONSENSE) };
-    if let [Value::Text(word), Value::Text(said)] = parts.as_slice()
-        && word == "error"
-    {
-        return Err(match said.as_str() {
+/// [`Error::Nonsense`] for what is no reply to so many operations.
+pub fn decode(ops: &[Op<'_>], reply: &[String]) -> Result<Vec<Answer>, Error<String>> {
+    let (packed, texts) = reply.split_first().ok_or(NONSENSE)?;
+    let told: Vec<&str> = packed.split(';').collect();
+    if told.len() != ops.len() {
+        return Err(NONSENSE);
+    }
+    let mut texts = texts.iter();
+    Ok(ops.iter().zip(told).map(|(op, told)| answer(op, told, &mut texts)).collect())
+}
+
+/// The answer to one operation of a batch.
+pub type Answer = Result<Reply, Error<String>>;
+
+const NONSENSE: Error<String> = Error::Nonsense("not a reply of the script");
+
+fn answer<'a>(op: &Op<'_>, told: &str, texts: &mut impl Iterator<Item = &'a String>) -> Answer {
+    if told == "!" {
+        return Err(match texts.next().ok_or(NONSENSE)?.as_str() {
             "corrupt" => Error::Corrupt,
             "too many limits" => Error::Unsupported("more limits on one key than a record holds"),
             said => Error::Store(said.into()),
         });
     }
+    let numbers = numbers(told).ok_or(NONSENSE)?;
     let reply = match op {
-        Op::Consume { .. } | Op::Peek { .. } => decision(parts).map(Reply::Decision),
-        Op::Message(_) => message(parts).map(Reply::Message),
-        Op::Observe { .. } => observation(parts).map(Reply::Observation),
+        Op::Consume { limits, .. } | Op::Peek { limits, .. } => {
+            decision(limits, numbers).map(Reply::Decision)
+        }
+        Op::Message(_) => message(numbers, texts).map(Reply::Message),
+        Op::Observe { .. } => Some(Reply::Observation(observation(numbers))),
         _ => Some(Reply::Done),
     };
     reply.ok_or(NONSENSE)
 }
 
-const NONSENSE: Error<String> = Error::Nonsense("not a reply of the script");
-
-fn numbers<const N: usize>(parts: &[Value]) -> Option<[i64; N]> {
-    let number = |value: &Value| match value {
-        Value::Int(number) => Some(*number),
-        _ => None,
-    };
-    parts.iter().map(number).collect::<Option<Vec<i64>>>()?.try_into().ok()
+/// Up to five numbers; those that are left out are 0.
+fn numbers(told: &str) -> Option<[u64; 5]> {
+    let mut numbers = [0; 5];
+    for (at, part) in told.split_terminator(',').enumerate() {
+        *numbers.get_mut(at)? = part.parse().ok()?;
+    }
+    Some(numbers)
 }
 
-fn millis(number: i64) -> Option<Millis> {
-    u64::try_from(number).ok().map(Millis::from_ms)
-}
-
-fn decision(parts: &[Value]) -> Option<Decision> {
-    let [reason, decided_by, limit, remaining, retry_after, reset_after] = numbers(parts)?;
+fn decision(limits: &Limits, numbers: [u64; 5]) -> Option<Decision> {
+    let [remaining, reset_after, retry_after, reason, decided_by] = numbers;
     let reason = match reason {
         0 => Reason::Ok,
         1 => Reason::Limited,
@@ -128,42 +135,41 @@ fn decision(parts: &[Value]) -> Option<Decision> {
         3 => Reason::Blocked,
         _ => return None,
     };
-    let retry_after = if reason == Reason::Never { None } else { Some(millis(retry_after)?) };
+    let decided_by = usize::try_from(decided_by).ok()?;
     Some(Decision {
         reason,
-        decided_by: usize::try_from(decided_by).ok()?,
-        limit: u64::try_from(limit).ok()?,
-        remaining: u64::try_from(remaining).ok()?,
-        retry_after,
-        reset_after: millis(reset_after)?,
+        decided_by,
+        limit: limits.iter().nth(decided_by)?.capacity(),
+        remaining,
+        retry_after: (reason != Reason::Never).then_some(Millis::from_ms(retry_after)),
+        reset_after: Millis::from_ms(reset_after),
     })
 }
 
-fn message(parts: &[Value]) -> Option<MessageReply> {
-    let Value::Text(word) = parts.first()? else { return None };
-    Some(match (word.as_str(), parts.get(1)) {
-        ("yes", None) => MessageReply::Flag(true),
-        ("no", None) => MessageReply::Flag(false),
-        ("absent", None) => MessageReply::Absent,
-        ("fresh", None) => MessageReply::Fresh,
-        ("mismatch", None) => MessageReply::Mismatch,
-        ("in-progress", Some(Value::Int(wait))) => {
-            MessageReply::InProgress { retry_after: millis(*wait)? }
-        }
-        ("duplicate", Some(Value::Text(result))) => {
-            MessageReply::Duplicate { result: (!result.is_empty()).then(|| result.as_str().into()) }
+fn message<'a>(
+    [status, wait, ..]: [u64; 5],
+    texts: &mut impl Iterator<Item = &'a String>,
+) -> Option<MessageReply> {
+    Some(match status {
+        0 => MessageReply::Flag(true),
+        1 => MessageReply::Flag(false),
+        2 => MessageReply::Absent,
+        3 => MessageReply::Fresh,
+        4 => MessageReply::Mismatch,
+        5 => MessageReply::InProgress { retry_after: Millis::from_ms(wait) },
+        6 => {
+            let result = texts.next()?.as_str();
+            MessageReply::Duplicate { result: (!result.is_empty()).then(|| result.into()) }
         }
         _ => return None,
     })
 }
 
-fn observation(parts: &[Value]) -> Option<Observation> {
-    let [fired, count, window_ends_in, replay] = numbers(parts)?;
-    let count = u64::try_from(count).ok()?;
-    Some(Observation {
+const fn observation([count, window_ends_in, fired, replay, _]: [u64; 5]) -> Observation {
+    Observation {
         fired: fired == 1,
         count,
-        window_ends_in: millis(window_ends_in)?,
+        window_ends_in: Millis::from_ms(window_ends_in),
         replay: replay == 1,
-    })
+    }
 }

@@ -2,7 +2,7 @@ import { MessageCall } from "#wasm";
 import { type Limits, limitsFrom } from "../limits.js";
 import type { MemoryDriver, MemoryLimits } from "../memory-store.js";
 import { checkKey } from "../options.js";
-import type { MessageDriver, MessageReply } from "../store.js";
+import type { MessageReply, SyncMessageDriver } from "../store.js";
 import { type ArkosGatewayStore, ttlMsOf, windowOf } from "./gateway-store.js";
 
 /** Windows of which the limits are kept ready. An app has a few; a caller with ever new ones must not fill memory. */
@@ -11,7 +11,7 @@ const MAX_WINDOWS = 100;
 /** What a MemoryStore keeps for Arkos, apart from all prefixes: limits and ids that are cleared together. */
 export class ArkosMemoryTable implements ArkosGatewayStore {
   readonly #driver: MemoryDriver;
-  readonly #messages: MessageDriver;
+  readonly #messages: SyncMessageDriver;
   readonly #counters = new Map<number, MemoryLimits>();
 
   constructor(driver: MemoryDriver) {
@@ -52,7 +52,7 @@ export class ArkosMemoryTable implements ArkosGatewayStore {
     return this.#messages.first(key, ttlMsOf(ttl));
   }
 
-  #call(key: string, call: MessageCall): MessageReply | Promise<MessageReply> {
+  #call(key: string, call: MessageCall): MessageReply {
     try {
       return this.#messages.call(key, call);
     } finally {

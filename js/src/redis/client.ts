@@ -56,7 +56,7 @@ export function scriptRunner(client: unknown): RunScript {
  * By hash, and with the text where the node does not know the hash. Nothing else is sent twice: a script
  * whose reply was lost may have run.
  */
-function falling(sender: Sender): RunScript {
+export function falling(sender: Sender): RunScript {
   return async (script, keys, args) => {
     try {
       return await sender.bySha(script.sha, keys, args);

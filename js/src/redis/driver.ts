@@ -1,8 +1,8 @@
-import { type BurstSet, MessageCall } from "#wasm";
-import { type Decision, decisionFrom } from "../decision.js";
-import { type ErrorCode, TidegateError } from "../errors.js";
+import type { BurstSet } from "#wasm";
+import { type Decision, decisionFrom, REASONS } from "../decision.js";
 import { keysOf } from "../key.js";
 import type { Limits } from "../limits.js";
+import type { Pending } from "../pending.js";
 import type {
   BurstDriver,
   Driver,
@@ -12,9 +12,8 @@ import type {
   Observation,
 } from "../store.js";
 import type { Batches } from "./batches.js";
-
-/** The script's wait that no wait helps. */
-const NEVER = -1;
+import { nonsense } from "./nonsense.js";
+import type { Replies } from "./replies.js";
 
 /** Says operations in the script's words, and reads its replies. What they mean was decided on the server. */
 export class RedisDriver implements Driver {
@@ -26,101 +25,74 @@ export class RedisDriver implements Driver {
     this.#storePrefix = storePrefix;
   }
 
-  limits(prefix: string, { set, names }: Limits): LimitDriver {
+  limits(prefix: string, limits: Limits): LimitDriver {
     const storeKey = keysOf(this.#storePrefix, prefix, "l");
-    const limits = set.wire();
-    const decided = async (op: string, key: string, cost: number): Promise<Decision> => {
-      const numbers = await this.#numbers(storeKey(key), `${op};${cost};${limits}`, 6);
-      if (numbers[4] === NEVER) numbers[4] = Number.POSITIVE_INFINITY;
-      return decisionFrom(numbers[0] as number, numbers, 1, names);
-    };
-    const done = async (key: string, op: string): Promise<void> => {
-      await this.#reply(storeKey(key), op);
-    };
+    const wire = limits.set.wire();
+    const one = `C;1;${wire}`;
+    const read = decisionReader(limits);
+    const done = (key: string, op: string): Pending<void> =>
+      this.#batches.add(storeKey(key), op, () => {});
     return {
-      consume: (key, cost) => decided("C", key, cost),
-      peek: (key, cost) => decided("P", key, cost),
-      refund: (key, cost) => done(key, `R;${cost};${limits}`),
+      consume: (key, cost) =>
+        this.#batches.add(storeKey(key), cost === 1 ? one : `C;${cost};${wire}`, read),
+      peek: (key, cost) => this.#batches.add(storeKey(key), `P;${cost};${wire}`, read),
+      refund: (key, cost) => done(key, `R;${cost};${wire}`),
       block: (key, durationMs) => done(key, `B;${durationMs}`),
       unblock: (key) => done(key, "U;"),
-      reset: (key) => done(key, `X;;${limits}`),
+      reset: (key) => done(key, `X;;${wire}`),
       close: () => {},
     };
   }
 
   messages(prefix: string): MessageDriver {
     const storeKey = keysOf(this.#storePrefix, prefix, "m");
-    const call = async (id: string, message: MessageCall): Promise<MessageReply> =>
-      messageFrom(await this.#reply(storeKey(id), message.wire()));
     return {
-      call,
-      first: async (id, ttlMs) => {
-        const first = MessageCall.first(ttlMs);
-        const reply = call(id, first);
-        first.free();
-        return (await reply).status === "yes";
-      },
+      call: (id, message) => this.#batches.add(storeKey(id), message.wire(), readMessage),
     };
   }
 
   bursts(prefix: string): BurstDriver {
     const storeKey = keysOf(this.#storePrefix, prefix, "b");
     return {
-      observe: async (identity, policy: BurstSet, weight, nonce): Promise<Observation> => {
-        const op = policy.wire(weight, nonce);
-        const [fired, count, windowEndsInMs, replay] = (await this.#numbers(
-          storeKey(identity),
-          op,
-          4,
-        )) as [number, number, number, number];
-        return { fired: fired === 1, count, windowEndsInMs, replay: replay === 1 };
-      },
+      observe: (identity, policy: BurstSet, weight, nonce) =>
+        this.#batches.add(storeKey(identity), policy.wire(weight, nonce), readObservation),
     };
   }
-
-  async #numbers(key: string, op: string, count: number): Promise<number[]> {
-    const numbers = await this.#reply(key, op);
-    if (numbers.length === count && numbers.every(Number.isSafeInteger)) return numbers as number[];
-    throw nonsense();
-  }
-
-  async #reply(key: string, op: string): Promise<unknown[]> {
-    const reply = await this.#batches.add(key, op);
-    if (!Array.isArray(reply)) throw nonsense();
-    if (text(reply[0]) === "error") throw refused(text(reply[1]) ?? "");
-    return reply;
-  }
 }
 
-function nonsense(): TidegateError {
-  return new TidegateError("store", "the server's reply is not one of the script's");
+/** Reads decisions of these limits: remaining, reset wait, retry wait, reason, which limit decided. */
+function decisionReader({ names, capacities }: Limits): (numbers: readonly number[]) => Decision {
+  const told = [0, 0, 0, 0, 0];
+  return (numbers) => {
+    const reason = numbers[3] as number;
+    const by = numbers[4] as number;
+    const name = REASONS[reason];
+    const capacity = capacities[by];
+    if (name === undefined || capacity === undefined) throw nonsense();
+    told[0] = by;
+    told[1] = capacity;
+    told[2] = numbers[0] as number;
+    told[3] = name === "never" ? Number.POSITIVE_INFINITY : (numbers[2] as number);
+    told[4] = numbers[1] as number;
+    return decisionFrom(reason, told, 0, names);
+  };
 }
 
-/** The error that the script told of one operation. */
-function refused(said: string): TidegateError {
-  const [code, message]: [ErrorCode, string] =
-    said === "corrupt" || said.startsWith("WRONGTYPE")
-      ? ["corrupt_state", "the key holds something that is not ours"]
-      : said === "too many limits"
-        ? ["unsupported", "more limits on one key than a record holds"]
-        : ["store", `the server refused: ${said}`];
-  return new TidegateError(code, message, { cause: new Error(said) });
-}
-
-/** Text as clients answer it: a string, or bytes where they were told to. */
-function text(value: unknown): string | undefined {
-  if (typeof value === "string") return value;
-  return value instanceof Uint8Array ? new TextDecoder().decode(value) : undefined;
-}
-
+/** In the order of the script's numbers. */
 const STATUSES = ["yes", "no", "absent", "fresh", "mismatch", "in-progress", "duplicate"] as const;
 
-function messageFrom(reply: unknown[]): MessageReply {
-  const status = STATUSES.find((status) => status === text(reply[0]));
+function readMessage(numbers: readonly number[], replies: Replies): MessageReply {
+  const status = STATUSES[numbers[0] as number];
   if (status === undefined) throw nonsense();
-  const [, detail] = reply;
-  const retryAfterMs = status === "in-progress" ? Number(detail) : 0;
-  const result = status === "duplicate" ? text(detail) : undefined;
-  if (Number.isNaN(retryAfterMs)) throw nonsense();
-  return { status, retryAfterMs, result: result === "" ? undefined : result };
+  const result = status === "duplicate" ? replies.text() : undefined;
+  return {
+    status,
+    retryAfterMs: numbers[1] as number,
+    result: result === "" ? undefined : result,
+  };
+}
+
+function readObservation(numbers: readonly number[]): Observation {
+  const [count, windowEndsInMs, fired, replay] = numbers as [number, number, number, number];
+  return { fired: fired === 1, count, windowEndsInMs, replay: replay === 1 };
 }

@@ -1,82 +1,65 @@
--- The steps of src/op.rs where Redis and Valkey keep the records: one call runs a batch, each operation on
--- its own key, and answers one reply for each.
+-- The steps of src/op.rs where Redis and Valkey keep the records: one call runs a batch of operations, each
+-- on a key of its own or the same.
 --
--- KEYS[i]    the key of operation i
--- ARGV[1]    the caller's clock in milliseconds, or "" for the server's
--- ARGV[i+1]  operation i: its letter and its arguments, parted by ";"
+-- KEYS[i]  the key of operation i
+-- ARGV[1]  the caller's clock in milliseconds, or "" for the server's
+-- ARGV[…]  the operations in the order of their keys, those that are the same together: how many, the letter,
+--          the arguments, parted by ";"
+--
+-- Answers a list. Its first text has the numbers of every operation: operations parted by ";", numbers by ",",
+-- zeros at an operation's end left out. An operation that was refused has "!". The other texts belong to those
+-- that were refused, or found a result, in order.
 --
 -- Numbers are doubles here, exact because every policy was accepted only where all sums stay below 2^53.
--- They are always formatted: Lua's own conversion keeps fourteen digits. Divisions go by the exact
--- remainder, because a rounded quotient can be one too large.
+-- They are always formatted: Lua's own conversion keeps fourteen digits. Rounded quotients can be one too
+-- large, never too small.
+
+local call, try, format, match, concat = redis.call, redis.pcall, string.format, string.match, table.concat
 
 local now, one_clock = tonumber(ARGV[1]), false
 if not now then
-  local time = redis.call('TIME')
+  local time = call('TIME')
   now, one_clock = time[1] * 1000 + math.floor(time[2] / 1000), true
 end
 
 local MAX_SAFE = 9007199254740991
-local max, min, fmod, format = math.max, math.min, math.fmod, string.format
+-- Whole numbers are faster, where the server's C has them long enough.
+local N = format('%d', MAX_SAFE) == '9007199254740991' and '%d' or '%.0f'
+local PAIR = N .. ',' .. N
 
 local function floor_div(a, b)
-  return (a - fmod(a, b)) / b
+  local quotient = a / b
+  quotient = quotient - quotient % 1
+  return quotient * b > a and quotient - 1 or quotient
 end
 
 local function ceil_div(a, b)
-  local rest = fmod(a, b)
-  return rest == 0 and a / b or (a - rest) / b + 1
-end
-
--- ── the way that nearly every call goes ────────────────────────────────────
--- One bucket on a key that holds nothing else, and a clock that has not stepped back: the arithmetic of
--- src/limit/leaky_bucket.rs on two numbers. Answers nothing where there is more to it.
-
-local last_limits, head, rate, window, burst, full
-
-local function only_bucket(limits)
-  last_limits = limits
-  local name, a, b, c = limits:match('^([%w~._-]+)=b,(%d+),(%d+),(%d+)$')
-  head = name and format('1l|%s=b,%s,%s,%s,', name, a, b, c)
-  rate, window, burst = tonumber(a), tonumber(b), tonumber(c)
-  full = name and burst * window
-end
-
-local function consume_bucket(key, cost, limits)
-  if limits ~= last_limits then
-    only_bucket(limits)
+  local quotient = a / b
+  quotient = quotient - quotient % 1
+  if quotient * b > a then
+    return quotient
   end
-  if not head then
-    return nil
-  end
-  local text, debt = redis.call('GET', key), 0
-  if text then
-    local level, at = text:match('^(%d+),(%d+)%.$', #head + 1)
-    if not level or text:sub(1, #head) ~= head or tonumber(at) > now then
-      return nil
-    end
-    local elapsed = min(now - at, ceil_div(full, rate))
-    debt = max(0, level - elapsed * rate)
-  end
-  local charged = cost <= burst and debt + cost * window or full + 1
-  if charged <= full then
-    local reset = ceil_div(charged, rate)
-    redis.call('SET', key, format('%s%.0f,%.0f.', head, charged, now), 'PX', format('%.0f', reset))
-    return { 0, 0, burst, floor_div(full - charged, window), 0, reset }
-  end
-  if text and redis.call('PTTL', key) == -1 then
-    return nil
-  end
-  local remaining, reset = floor_div(full - debt, window), ceil_div(debt, rate)
-  if cost > burst then
-    return { 2, 0, burst, remaining, -1, reset }
-  end
-  return { 1, 0, burst, remaining, ceil_div(charged - full, rate), reset }
+  return quotient * b < a and quotient + 1 or quotient
 end
 
 -- ── everything else ────────────────────────────────────────────────────────
--- Made only when an operation needs it: making functions costs more than most calls.
+-- Made only when an operation needs it: making functions costs more than most operations.
 
 local function all_operations()
+  local max, min, fmod = math.max, math.min, math.fmod
+
+  -- Numbers in a text, zeros at the end left out.
+  local function told(...)
+    local numbers, count = { ... }, select('#', ...)
+    while count > 0 and numbers[count] == 0 do
+      count = count - 1
+    end
+    for i = 1, count do
+      numbers[i] = format(N, numbers[i])
+    end
+    return concat(numbers, ',', 1, count)
+  end
+
   -- ── limits: src/limit ──────────────────────────────────────────────────────
   -- A state is {level, before, at}. A view is a state as it stands now, with how much of the window has passed,
   -- how far the clock stands behind the state, and whether the state was moved.
@@ -289,8 +272,9 @@ local function all_operations()
     return shape
   end
 
-  local function corrupt()
-    return { err = 'corrupt' }
+  -- What is thrown is the reply of this operation alone, and is thrown before anything is written.
+  local function refuse(why)
+    error({ err = why })
   end
 
   -- One limit of a record: "name=b,rate,window,burst,debt,at" and its like; nil for what is not ours.
@@ -312,25 +296,21 @@ local function all_operations()
       and { name = name, shape = shape_of('s,' .. shape), level = tonumber(b), before = tonumber(a), at = tonumber(c) }
   end
 
-  -- {block = {until, duration} or nil, entries = {...}}; nil for what is not ours.
+  -- {block = {until, duration} or nil, entries = {...}}
   local function limits_of(text)
     local record = { entries = {} }
     if not text then
       return record
     end
     if text:sub(1, 2) ~= '1l' or text:sub(-1) ~= '.' then
-      return nil
+      refuse('corrupt')
     end
     for part in text:sub(3, -2):gmatch('|([^|]*)') do
       local ends, duration = part:match('^b(%d+),(%d+)$')
       if ends then
         record.block = { ends = tonumber(ends), duration = tonumber(duration) }
       else
-        local entry = entry_of(part)
-        if not entry then
-          return nil
-        end
-        record.entries[#record.entries + 1] = entry
+        record.entries[#record.entries + 1] = entry_of(part) or refuse('corrupt')
       end
     end
     return record
@@ -388,9 +368,9 @@ local function all_operations()
     return views
   end
 
-  -- The reply: reason, which limit decided, its capacity, remaining, retry wait (-1: never), reset wait.
+  -- The reply: remaining, reset wait, retry wait, reason, which limit decided.
   local function decision(limits, views, cost, admitted, blocked)
-    local by, capacity, remaining, retry, reset = 1, 0, MAX_SAFE, 0, blocked
+    local by, remaining, retry, reset = 1, MAX_SAFE, 0, blocked
     for i = 1, #limits do
       local shape, view = limits[i].shape, views[i]
       local left, wait = shape:remaining(view), 0
@@ -408,7 +388,7 @@ local function all_operations()
         names = retry ~= -1 and (wait == -1 or wait > retry)
       end
       if names then
-        by, capacity, retry = i, shape.capacity, wait
+        by, retry = i, wait
       end
       remaining, reset = min(remaining, left), max(reset, shape:reset(view))
     end
@@ -416,10 +396,10 @@ local function all_operations()
     if blocked > 0 then
       remaining = 0
       if retry ~= -1 then
-        reason, retry, by, capacity = 3, max(retry, blocked), 1, limits[1].shape.capacity
+        reason, retry, by = 3, max(retry, blocked), 1
       end
     end
-    return { reason, by - 1, capacity, remaining, retry, reset }
+    return told(remaining, reset, max(0, retry), reason, by - 1)
   end
 
   -- Takes over the views that `wanted` names, and drops what is whole again.
@@ -469,9 +449,10 @@ local function all_operations()
   -- Stores a record for as long as anything of it counts; nothing that counts is a key that goes.
   local function put(key, text, over_at)
     if over_at > now then
-      redis.call('SET', key, text, 'PX', format('%.0f', over_at - now))
+      local px = format(N, over_at - now)
+      call('SET', key, text, 'PX', px)
     else
-      redis.call('DEL', key)
+      call('DEL', key)
     end
   end
 
@@ -486,16 +467,16 @@ local function all_operations()
       parts[#parts + 1] = entry.name .. '=' .. entry.shape:text(entry)
       over_at = max(over_at, whole_at(entry))
     end
-    local text = table.concat(parts, '|') .. '.'
+    local text = concat(parts, '|') .. '.'
     if #record.entries > 8 or #text > 512 then
-      return { err = 'too many limits' }
+      refuse('too many limits')
     end
     put(key, text, over_at)
   end
 
   -- A key that somebody left without a time to live gets one, so that nothing stays for ever.
   local function heal(key, record)
-    if redis.call('PTTL', key) == -1 then
+    if call('PTTL', key) == -1 then
       put_limits(key, record)
     end
   end
@@ -530,40 +511,33 @@ local function all_operations()
     local kept = keep(record, limits, views, admitted and always or is_rebased)
     if kept or (record.block and now + blocked < record.block.ends) then
       prune(record)
-      return put_limits(key, record) or reply
+      put_limits(key, record)
     end
-    return reply
+    return reply, admitted
   end
 
   local function get_limits(key)
-    local text = redis.call('GET', key)
+    local text = call('GET', key)
     return limits_of(text), text
   end
 
   function ops.C(key, cost, text)
     local record, found = get_limits(key)
-    if not record then
-      return corrupt()
-    end
-    local reply = decided(key, record, text, tonumber(cost), true)
-    if found and reply[1] ~= 0 then
+    local reply, admitted = decided(key, record, text, tonumber(cost), true)
+    if found and not admitted then
       heal(key, record)
     end
     return reply
   end
 
   function ops.P(key, cost, text)
-    local record = get_limits(key)
-    return record and decided(key, record, text, tonumber(cost), false) or corrupt()
+    return decided(key, get_limits(key), text, tonumber(cost), false)
   end
 
   function ops.R(key, cost, text)
     local record, found = get_limits(key)
-    if not record then
-      return corrupt()
-    end
     if not found then
-      return { 0 }
+      return ''
     end
     local limits, known, views = seats_of(text), {}, {}
     local all = views_of(record, limits)
@@ -575,36 +549,29 @@ local function all_operations()
     end
     keep(record, known, views, always)
     prune(record)
-    return put_limits(key, record) or { 0 }
+    put_limits(key, record)
+    return ''
   end
 
   function ops.B(key, duration)
     local record = get_limits(key)
-    if not record then
-      return corrupt()
-    end
     record.block = { ends = min(MAX_SAFE, now + tonumber(duration)), duration = tonumber(duration) }
     prune(record)
-    return put_limits(key, record) or { 0 }
+    put_limits(key, record)
+    return ''
   end
 
   function ops.U(key)
     local record, found = get_limits(key)
-    if not record then
-      return corrupt()
-    end
     if found and record.block then
       record.block = nil
-      return put_limits(key, record) or { 0 }
+      put_limits(key, record)
     end
-    return { 0 }
+    return ''
   end
 
   function ops.X(key, _, text)
     local record, found = get_limits(key)
-    if not record then
-      return corrupt()
-    end
     if found then
       local limits, kept = seats_of(text), {}
       for i = 1, #record.entries do
@@ -615,28 +582,29 @@ local function all_operations()
       record.block, record.entries = nil, kept
       put_limits(key, record)
     end
-    return { 0 }
+    return ''
   end
 
   -- ── message ids: src/dedup.rs ──────────────────────────────────────────────
   -- {kind = 'c' or 'd', token, at, payload, result}
 
-  -- What is known of an id, and whether the key is ours at all. What is over is not known, whether or not
-  -- the server has dropped it.
+  local YES, NO, ABSENT, FRESH, MISMATCH, IN_PROGRESS, DUPLICATE = '', '1', '2', '3', '4', 5, '6'
+
+  -- What is known of an id. What is over is not known, whether or not the server has dropped it.
   local function message_of(key)
-    local text = redis.call('GET', key)
+    local text = call('GET', key)
     if not text then
-      return nil, true
+      return nil
     end
     local kind, token, at, payload, result = 'c', text:match('^1c|([%w_-]+)|(%d+)|([%w_-]*)%.$')
     if not token then
       kind, token, at, payload, result = 'd', text:match('^1d|([%w_-]*)|(%d+)|([%w_-]*)|(.*)%.$')
     end
-    at = tonumber(at)
     if not token then
-      return nil, false
+      refuse('corrupt')
     end
-    return now < at and { kind = kind, token = token, at = at, payload = payload, result = result } or nil, true
+    at = tonumber(at)
+    return now < at and { kind = kind, token = token, at = at, payload = payload, result = result } or nil
   end
 
   local function put_claim(key, token, lease, payload)
@@ -655,11 +623,11 @@ local function all_operations()
       return nil
     end
     if payload ~= '' and message.payload ~= '' and payload ~= message.payload then
-      return { 'mismatch' }
+      return MISMATCH
     elseif message.kind == 'c' then
-      return { 'in-progress', message.at - now }
+      return told(IN_PROGRESS, message.at - now)
     end
-    return { 'duplicate', message.result }
+    return DUPLICATE, message.result
   end
 
   -- Whether the token's holder may still decide about the id.
@@ -668,14 +636,11 @@ local function all_operations()
   end
 
   local function flag(yes)
-    return { yes and 'yes' or 'no' }
+    return yes and YES or NO
   end
 
   function ops.F(key, ttl)
-    local message, ours = message_of(key)
-    if not ours then
-      return corrupt()
-    end
+    local message = message_of(key)
     local free = not obstacle(message, '')
     if free then
       put_done(key, '', ttl, '', '')
@@ -684,32 +649,26 @@ local function all_operations()
   end
 
   function ops.L(key)
-    local message, ours = message_of(key)
-    if not ours then
-      return corrupt()
+    local message = message_of(key)
+    if message then
+      return obstacle(message, '')
     end
-    return obstacle(message, '') or { 'absent' }
+    return ABSENT
   end
 
   function ops.K(key, token, lease, payload)
-    local message, ours = message_of(key)
-    if not ours then
-      return corrupt()
-    end
-    local found = obstacle(message, payload)
+    local message = message_of(key)
+    local found, result = obstacle(message, payload)
     local again = message and message.kind == 'c' and message.token == token
-    if found and (not again or found[1] == 'mismatch') then
-      return found
+    if found and (not again or found == MISMATCH) then
+      return found, result
     end
     put_claim(key, token, lease, payload)
-    return { 'fresh' }
+    return FRESH
   end
 
   function ops.W(key, token, lease, payload)
-    local message, ours = message_of(key)
-    if not ours then
-      return corrupt()
-    end
+    local message = message_of(key)
     local renewed = not (message and message.kind == 'd') and held(message, token)
     if renewed then
       put_claim(key, token, lease, payload)
@@ -718,10 +677,7 @@ local function all_operations()
   end
 
   function ops.D(key, token, ttl, payload, result)
-    local message, ours = message_of(key)
-    if not ours then
-      return corrupt()
-    end
+    local message = message_of(key)
     if message and message.kind == 'd' and message.token == token then
       return flag(true)
     end
@@ -733,33 +689,24 @@ local function all_operations()
   end
 
   function ops.E(key, token)
-    local message, ours = message_of(key)
-    if not ours then
-      return corrupt()
-    end
+    local message = message_of(key)
     local mine = held(message, token)
     if mine and message then
-      redis.call('DEL', key)
+      call('DEL', key)
     end
     return flag(mine)
   end
 
   function ops.G(key)
-    local message, ours = message_of(key)
-    if not ours then
-      return corrupt()
-    end
+    local message = message_of(key)
     if message then
-      redis.call('DEL', key)
+      call('DEL', key)
     end
     return flag(message)
   end
 
   function ops.S(key, ttl)
-    local _, ours = message_of(key)
-    if not ours then
-      return corrupt()
-    end
+    message_of(key)
     put_done(key, '', ttl, '', '')
     return flag(true)
   end
@@ -773,7 +720,7 @@ local function all_operations()
     local trigger, window, bucket, fired, quiet, nonce, counts =
       text:match('^1([ts])|(%d+),(%d+),(%d+),(%d+)|([%w_-]*)|([%d,]+)%.$')
     if not trigger then
-      return nil
+      refuse('corrupt')
     end
     local burst = {
       trigger = trigger,
@@ -832,7 +779,7 @@ local function all_operations()
     end
     local leaves = max(0, burst.bucket - (oldest - 1)) + policy.span
     local ends = ceil_div(leaves * policy.window, policy.parts)
-    return { fired and 1 or 0, counted(burst), max(0, ends - now), replay and 1 or 0 }
+    return told(counted(burst), max(0, ends - now), fired and 1 or 0, replay and 1 or 0)
   end
 
   function ops.O(key, trigger, threshold, window, cooldown, weight, nonce)
@@ -841,10 +788,7 @@ local function all_operations()
     policy.span = trigger == 't' and 1 or 17
     policy.bucket = floor_div(now * policy.parts, policy.window)
     policy.rest = trigger == 't' and tonumber(cooldown) or max(tonumber(cooldown), policy.window)
-    local burst = burst_of(redis.call('GET', key), policy)
-    if not burst then
-      return corrupt()
-    end
+    local burst = burst_of(call('GET', key), policy)
     if now >= over_at(burst) then
       burst = burst_of(nil, policy)
     end
@@ -863,44 +807,99 @@ local function all_operations()
       counts[i] = format('%.0f', burst.counts[i])
     end
     local head = format('1%s|%.0f,%.0f,%.0f,%.0f|', trigger, policy.window, burst.bucket, burst.fired, burst.quiet)
-    put(key, head .. burst.nonce .. '|' .. table.concat(counts, ',') .. '.', over_at(burst))
+    put(key, head .. burst.nonce .. '|' .. concat(counts, ',') .. '.', over_at(burst))
     return observed(burst, policy, fired, false)
   end
 
-  return ops
+  return function(key, op)
+    local letter, rest = op:sub(1, 1), op:sub(3)
+    if letter == 'D' then
+      return ops.D(key, match(rest, '^([^;]*);([^;]*);([^;]*);(.*)$'))
+    end
+    local args = {}
+    for arg in (rest .. ';'):gmatch('([^;]*);') do
+      args[#args + 1] = arg
+    end
+    return ops[letter](key, unpack(args))
+  end
 end
 
 -- ── the batch ──────────────────────────────────────────────────────────────
 
-local ops
+local replies, texts, run_any = {}, {}, nil
 
-local function run(key, op)
-  local cost, limits = op:match('^C;(%d+);(.*)$')
-  local reply = cost and consume_bucket(key, tonumber(cost), limits)
-  if reply then
-    return reply
-  end
-  ops = ops or all_operations()
-  local letter, rest = op:sub(1, 1), op:sub(3)
-  if letter == 'D' then
-    return ops.D(key, rest:match('^([^;]*);([^;]*);([^;]*);(.*)$'))
-  end
-  local args = {}
-  for arg in (rest .. ';'):gmatch('([^;]*);') do
-    args[#args + 1] = arg
-  end
-  return ops[letter](key, unpack(args))
+local function refused(why)
+  texts[#texts + 1] = why
+  return '!'
 end
 
-local replies = {}
+-- What an operation throws is its reply, and must not fail its neighbours.
+local function any(key, op)
+  run_any = run_any or all_operations()
+  local done, reply, text = pcall(run_any, key, op)
+  if not done then
+    return refused(type(reply) == 'table' and reply.err or tostring(reply))
+  end
+  texts[#texts + 1] = text
+  return reply
+end
+
+-- The way that nearly every call goes: consume of one limit, a bucket or a fixed window, on a key that holds
+-- nothing else, by a clock that has not stepped back. Both kinds keep what is charged and a time: a bucket in
+-- units of 1/rate ms, which drain, and when it last was charged; a window as a count, and when it began.
+local function simple(op)
+  local cost, limit, kind, a, window, burst = match(op, '^C;(%d+);([%w~._-]+=([bf]),(%d+),(%d+),?(%d*))$')
+  if not cost then
+    return nil
+  end
+  local head = '1l|' .. limit .. ','
+  if kind == 'f' then
+    return head, head .. PAIR .. '.', tonumber(cost), tonumber(a), 1, tonumber(window), nil
+  end
+  local rate, full = tonumber(a), burst * window
+  local form = head .. N .. format(',' .. N .. '.', now)
+  return head, form, cost * window, full, tonumber(window), ceil_div(full, rate), rate
+end
+
+-- Written out, and of the script itself: in it, local variables cost nothing and functions do.
+local argument, left, op, head, form, units, full, unit, span, rate = 1, 0, nil, nil, nil, 0, 0, 1, 0, nil
 for i = 1, #KEYS do
-  -- One key of another type must not fail its neighbours.
-  local ok, reply = pcall(run, KEYS[i], ARGV[i + 1])
-  if ok and reply.err then
-    reply = { 'error', reply.err }
-  elseif not ok then
-    reply = { 'error', type(reply) == 'table' and reply.err or tostring(reply) }
+  if left == 0 then
+    argument = argument + 1
+    left, op = match(ARGV[argument], '^(%d+);(.*)$')
+    left = tonumber(left)
+    head, form, units, full, unit, span, rate = simple(op)
   end
-  replies[i] = reply
+  left = left - 1
+  local key, reply = KEYS[i], nil
+  local text, known, debt, at = head and try('GET', key), head, 0, now
+  if text then
+    local level, since = match(text.err or text, '^(%d+),(%d+)%.$', #head + 1)
+    local passed = level and now - since
+    known = level and passed >= 0 and text:find(head, 1, true) == 1
+    if known and passed < span then
+      debt = rate and level - passed * rate or level + 0
+      if debt <= 0 then
+        debt = 0
+      elseif not rate then
+        at = since + 0
+      end
+    end
+  end
+  if known then
+    local charged = debt + units
+    if charged <= full then
+      local px = format(N, rate and ceil_div(charged, rate) or at + span - now)
+      local stored = try('SET', key, format(form, charged, at), 'PX', px)
+      reply = stored.err and refused(stored.err) or format(N, floor_div(full - charged, unit)) .. ',' .. px
+    elseif not text or try('PTTL', key) ~= -1 then
+      local reset = debt == 0 and 0 or rate and ceil_div(debt, rate) or at + span - now
+      local retry = rate and ceil_div(charged - full, rate) or reset
+      local denied = units > full and PAIR .. ',0,2' or PAIR .. ',' .. N .. ',1'
+      reply = format(denied, floor_div(full - debt, unit), reset, retry)
+    end
+  end
+  replies[i] = reply or any(key, op)
 end
-return replies
+
+return { concat(replies, ';'), unpack(texts) }

@@ -1,0 +1,26 @@
+/** Who waits for an answer. One of the two is called, once. */
+export interface Waiter<T> {
+  answered(value: T): void;
+  failed(error: unknown): void;
+}
+
+/** An answer on its way to one who waits for it: a promise, without what a promise costs. */
+export abstract class Pending<T> {
+  /** Says who waits; whoever asked does this at once. */
+  abstract tell(waiter: Waiter<T>): void;
+}
+
+/** What a driver answers: at once, by a promise, or to whoever waits. */
+export type Answer<T> = T | Promise<T> | Pending<T>;
+
+/** Tells the waiter what the answer is or comes to be. */
+export function whenAnswered<T>(answer: Answer<T>, waiter: Waiter<T>): void {
+  if (answer instanceof Pending) {
+    answer.tell(waiter);
+    return;
+  }
+  Promise.resolve(answer).then(
+    (value) => waiter.answered(value),
+    (error) => waiter.failed(error),
+  );
+}
