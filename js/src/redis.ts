@@ -34,7 +34,11 @@ export class RedisStore implements Store {
     // A ScriptAdapter counts as a single server unless its user says otherwise.
     const adapter = typeof (client as ScriptAdapter).evalScript === "function";
     const grouping = new Grouping(run, told ?? (adapter ? false : undefined));
-    const made = scriptStore(run, options, { group: (key) => grouping.of(key), lingers: true });
+    // What an adapter runs on may end a request, and every callback of it, before a lingering batch has left.
+    const made = scriptStore(run, options, {
+      group: (key) => grouping.of(key),
+      lingers: !adapter,
+    });
     this.capabilities = made.capabilities;
     this[DRIVER] = made.driver;
   }
