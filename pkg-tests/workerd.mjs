@@ -33,6 +33,7 @@ export async function bundleWorker(source, resolveDir, outdir) {
  * @param options.date its compatibility date; the newest by default
  * @param options.flags its compatibility flags
  * @param options.bindings what else is there, each as workerd's configuration has it: `(name = "DO", durableObjectNamespace = "Room")`
+ * @param options.services what else runs beside it: `(name = "disk", disk = (path = "/tmp/x", writable = true))`
  * @param options.config more of its configuration: `durableObjectNamespaces = […], durableObjectStorage = (inMemory = void)`
  */
 export async function startWorker(source, resolveDir, options = {}) {
@@ -65,6 +66,7 @@ function configOf(directory, options) {
     date = workerd.compatibilityDate,
     flags = [],
     bindings = [],
+    services = [],
     config = "",
   } = options;
   const text = JSON.stringify;
@@ -77,6 +79,7 @@ const config :Workerd.Config = (
   services = [
     (name = "main", worker = .worker),
     (name = "internet", network = (allow = ["public", "private", "local"])),
+    ${services.join()}
   ],
   sockets = [(name = "http", address = "127.0.0.1:0", http = (), service = "main")],
 );

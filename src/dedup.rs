@@ -142,6 +142,14 @@ pub enum MessageReply {
     Mismatch,
 }
 
+impl MessageReply {
+    /// Whether the id was found done.
+    #[must_use]
+    pub const fn is_duplicate(&self) -> bool {
+        matches!(self, Self::Duplicate { .. })
+    }
+}
+
 impl Message {
     /// When, left alone, nothing of it counts any more.
     #[must_use]

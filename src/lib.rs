@@ -36,6 +36,8 @@ mod engine;
 mod error;
 pub mod guard;
 mod ip;
+#[cfg(any(test, feature = "worker"))]
+mod json;
 mod limit;
 pub mod op;
 mod store;
@@ -48,6 +50,9 @@ mod host;
 #[cfg(all(feature = "npm", not(feature = "worker")))]
 #[allow(unsafe_code, unreachable_pub, reason = "what wasm-bindgen generates")]
 mod npm;
+#[cfg(feature = "worker")]
+#[allow(unsafe_code, unreachable_pub, reason = "what wasm-bindgen generates")]
+mod worker;
 
 pub use error::Error;
 pub use ip::ip_key;
@@ -58,6 +63,6 @@ pub use limit::{
 };
 pub use store::{
     Answer, Call, Cas, CasStore, Full, Key, Kind, LimiterId, MemoryStore, MemoryTable, OnFull,
-    Slot, Store, redis,
+    Slot, Store, redis, shard, wire,
 };
 pub use time::{Clock, Millis, Timestamp};

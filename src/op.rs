@@ -3,8 +3,11 @@
 //! A store is whatever makes `step` atomic on a key. The list is the same on every wire.
 
 mod codec;
+mod owned;
 
 pub use codec::{Corrupt, decode, encode};
+pub(crate) use codec::{number, numbers};
+pub use owned::OwnedOp;
 
 use crate::burst::{self, Burst, BurstPolicy, Observation};
 use crate::dedup::{self, Message, MessageOp, MessageReply, Tag};

@@ -76,7 +76,7 @@ fn push_numbers(text: &mut String, numbers: &[u64]) {
 }
 
 /// Exactly `N` plain decimal numbers below 2^53, with commas between them.
-fn numbers<const N: usize>(text: &str) -> Option<[u64; N]> {
+pub(crate) fn numbers<const N: usize>(text: &str) -> Option<[u64; N]> {
     let mut numbers = [0; N];
     let mut parts = text.split(',');
     for slot in &mut numbers {
@@ -85,7 +85,8 @@ fn numbers<const N: usize>(text: &str) -> Option<[u64; N]> {
     parts.next().is_none().then_some(numbers)
 }
 
-fn number(text: &str) -> Option<u64> {
+/// One such number.
+pub(crate) fn number(text: &str) -> Option<u64> {
     let canonical = text == "0" || !text.starts_with('0');
     let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     (canonical && digits).then(|| text.parse().ok()).flatten().filter(|n| *n <= MAX_SAFE)

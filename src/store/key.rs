@@ -55,6 +55,12 @@ impl Key {
         Self::join(&prefix, kind, &wtf8(key))
     }
 
+    /// The key of text in WTF-8, which is what both others come down to.
+    #[cfg(feature = "worker")]
+    pub(crate) fn from_wtf8(prefix: &[u8], kind: Kind, key: &[u8]) -> Self {
+        Self::join(&prefix_text(prefix), kind, key)
+    }
+
     /// A key that was joined before, and went through a host that could not keep its type.
     #[cfg(feature = "npm")]
     pub(crate) fn joined(text: String) -> Self {
@@ -107,7 +113,12 @@ fn escape(bytes: &[u8], parting: bool) -> String {
 /// UTF-8 as far as it goes; a surrogate without a partner as the three bytes it would have (WTF-8).
 fn wtf8(units: &[u16]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(units.len());
-    for unit in char::decode_utf16(units.iter().copied()) {
+    push_wtf8(&mut bytes, units.iter().copied());
+    bytes
+}
+
+pub(crate) fn push_wtf8(bytes: &mut Vec<u8>, units: impl IntoIterator<Item = u16>) {
+    for unit in char::decode_utf16(units) {
         match unit {
             Ok(char) => bytes.extend_from_slice(char.encode_utf8(&mut [0; 4]).as_bytes()),
             Err(lone) => {
@@ -117,7 +128,6 @@ fn wtf8(units: &[u16]) -> Vec<u8> {
             }
         }
     }
-    bytes
 }
 
 #[cfg(test)]

@@ -12,10 +12,14 @@ mod cas;
 mod key;
 mod memory;
 pub mod redis;
+pub mod shard;
 mod slots;
+pub mod wire;
 
 pub use cas::{Cas, CasStore};
 pub(crate) use cas::{MAX_TRIES, plan};
+#[cfg(any(test, feature = "worker"))]
+pub(crate) use key::push_wtf8;
 pub use key::{Key, Kind};
 pub use memory::{LimiterId, MemoryStore, MemoryTable, OnFull, Slot};
 pub use slots::Full;

@@ -1,0 +1,211 @@
+//! The other end of the wire that [`redis`](super::redis) speaks: operations read from their words, answers
+//! written as the script writes them. Whoever runs steps where the records are, reads and writes this.
+
+use core::fmt::Write as _;
+
+use crate::burst::{BurstPolicy, Observation, Trigger};
+use crate::dedup::{MAX_RESULT_BYTES, MessageOp, MessageReply, Tag};
+use crate::error::Error;
+use crate::limit::{Decision, FixedWindow, LeakyBucket, Limit, LimitName, Limits, Shape};
+use crate::limit::{Reason, SlidingWindow};
+use crate::op::{OwnedOp, Reply, number, numbers};
+use crate::time::{MAX_SAFE, Millis};
+
+/// The operation of these words; `None` for anything that [`encode`](super::redis::encode) does not write.
+#[must_use]
+pub fn read(words: &str) -> Option<OwnedOp> {
+    let (letter, rest) = words.split_once(';')?;
+    match letter {
+        "C" | "P" | "R" => limits_op(letter, rest),
+        "B" => span(rest).map(OwnedOp::Block),
+        "U" => rest.is_empty().then_some(OwnedOp::Unblock),
+        "X" => limits(rest.strip_prefix(';')?).map(OwnedOp::Reset),
+        "O" => observe(rest),
+        _ => message(letter, rest).map(OwnedOp::Message),
+    }
+}
+
+fn limits_op(letter: &str, rest: &str) -> Option<OwnedOp> {
+    let (cost, rest) = rest.split_once(';')?;
+    let (cost, limits) = (count(cost)?, limits(rest)?);
+    Some(match letter {
+        "C" => OwnedOp::Consume(limits, cost),
+        "P" => OwnedOp::Peek(limits, cost),
+        _ => OwnedOp::Refund(limits, cost),
+    })
+}
+
+fn limits(text: &str) -> Option<Limits> {
+    Limits::new(text.split('|').map(limit).collect::<Option<_>>()?).ok()
+}
+
+fn limit(text: &str) -> Option<Limit> {
+    let (name, shape) = text.split_once('=')?;
+    let (algorithm, rest) = shape.split_once(',')?;
+    let shape = match algorithm {
+        "b" => {
+            let [rate, window, burst] = numbers(rest)?;
+            let bucket = LeakyBucket::new(rate, Millis::option(window)?, burst)?;
+            (bucket.window_ms() == window).then_some(Shape::Bucket(bucket))?
+        }
+        "f" => {
+            let [limit, window] = numbers(rest)?;
+            Shape::Fixed(FixedWindow::new(limit, Millis::option(window)?)?)
+        }
+        "s" => {
+            let [limit, window] = numbers(rest)?;
+            Shape::Sliding(SlidingWindow::new(limit, Millis::option(window)?)?)
+        }
+        _ => return None,
+    };
+    Some(Limit::restored(LimitName::parse(name)?, shape))
+}
+
+fn message(letter: &str, rest: &str) -> Option<MessageOp> {
+    let parts: Vec<&str> = rest.splitn(4, ';').collect();
+    Some(match (letter, parts.as_slice()) {
+        ("F", [ttl]) => MessageOp::First { ttl: span(ttl)? },
+        ("S", [ttl]) => MessageOp::Put { ttl: span(ttl)? },
+        ("L", [""]) => MessageOp::Look,
+        ("K", [token, lease, payload]) => {
+            let (token, lease) = (Tag::new(token)?, span(lease)?);
+            MessageOp::Claim { token, lease, payload: tag_or_none(payload)? }
+        }
+        ("W", [token, lease, payload]) => {
+            let (token, lease) = (Tag::new(token)?, span(lease)?);
+            MessageOp::Renew { token, lease, payload: tag_or_none(payload)? }
+        }
+        ("D", [token, ttl, payload, result]) => {
+            let (token, ttl) = (Tag::new(token)?, span(ttl)?);
+            let (payload, result) = (tag_or_none(payload)?, result_or_none(result)?);
+            MessageOp::Commit { token, ttl, result, payload }
+        }
+        ("E", [token]) => MessageOp::Release { token: Tag::new(token)? },
+        ("G", [""]) => MessageOp::Forget,
+        _ => return None,
+    })
+}
+
+fn observe(rest: &str) -> Option<OwnedOp> {
+    let mut parts = rest.split(';');
+    let mut next = || parts.next();
+    let trigger = match next()? {
+        "t" => Trigger::Tumbling,
+        "s" => Trigger::Sliding,
+        _ => return None,
+    };
+    let (threshold, window) = (count(next()?)?, span(next()?)?);
+    let cooldown = Millis::from_ms(number(next()?)?);
+    let policy = BurstPolicy::new(threshold, window, cooldown, trigger).ok()?;
+    let (weight, nonce) = (count(next()?)?, tag_or_none(next()?)?);
+    next().is_none().then_some(OwnedOp::Observe(policy, weight, nonce))
+}
+
+/// A positive whole number.
+fn count(text: &str) -> Option<u64> {
+    number(text).filter(|count| *count > 0)
+}
+
+fn span(text: &str) -> Option<Millis> {
+    Millis::option(number(text)?)
+}
+
+fn tag_or_none(text: &str) -> Option<Option<Tag>> {
+    if text.is_empty() { Some(None) } else { Tag::new(text).map(Some) }
+}
+
+/// JSON in printable ASCII, no longer than what a record takes.
+fn result_or_none(text: &str) -> Option<Option<Box<str>>> {
+    let printable = text.bytes().all(|byte| (0x20..0x7f).contains(&byte));
+    let fits = text.len() <= MAX_RESULT_BYTES.saturating_mul(6);
+    (printable && fits).then(|| (!text.is_empty()).then(|| text.into()))
+}
+
+/// The answers to a batch, packed as the script packs them: the numbers of all operations in one text, and
+/// the texts that belong to some of them.
+#[derive(Debug, Default)]
+pub struct Replies {
+    packed: String,
+    texts: Vec<String>,
+    count: usize,
+}
+
+impl Replies {
+    /// Adds what one operation is answered.
+    pub fn push<E: core::fmt::Display>(&mut self, answer: &Result<Reply, Error<E>>) {
+        if self.count > 0 {
+            self.packed.push(';');
+        }
+        self.count = self.count.saturating_add(1);
+        match answer {
+            Ok(Reply::Decision(decision)) => self.decision(decision),
+            Ok(Reply::Message(reply)) => self.message(reply),
+            Ok(Reply::Observation(observation)) => self.observation(observation),
+            Ok(Reply::Done) => {}
+            Err(error) => {
+                self.packed.push('!');
+                self.texts.push(refusal(error));
+            }
+        }
+    }
+
+    /// The texts, those with the numbers first.
+    #[must_use]
+    pub fn into_texts(self) -> Vec<String> {
+        core::iter::once(self.packed).chain(self.texts).collect()
+    }
+
+    fn decision(&mut self, decision: &Decision) {
+        let Decision { reason, decided_by, remaining, retry_after, reset_after, .. } = *decision;
+        let reason = match reason {
+            Reason::Ok => 0,
+            Reason::Limited => 1,
+            Reason::Never => 2,
+            Reason::Blocked => 3,
+        };
+        let decided_by = u64::try_from(decided_by).unwrap_or(MAX_SAFE);
+        let retry_after = retry_after.map_or(0, Millis::as_ms);
+        self.numbers(&[remaining, reset_after.as_ms(), retry_after, reason, decided_by]);
+    }
+
+    fn message(&mut self, reply: &MessageReply) {
+        match reply {
+            MessageReply::Flag(true) => {}
+            MessageReply::Flag(false) => self.numbers(&[1]),
+            MessageReply::Absent => self.numbers(&[2]),
+            MessageReply::Fresh => self.numbers(&[3]),
+            MessageReply::Mismatch => self.numbers(&[4]),
+            MessageReply::InProgress { retry_after } => self.numbers(&[5, retry_after.as_ms()]),
+            MessageReply::Duplicate { result } => {
+                self.numbers(&[6]);
+                self.texts.push(result.as_deref().unwrap_or_default().into());
+            }
+        }
+    }
+
+    fn observation(&mut self, observation: &Observation) {
+        let Observation { fired, count, window_ends_in, replay } = *observation;
+        self.numbers(&[count, window_ends_in.as_ms(), u64::from(fired), u64::from(replay)]);
+    }
+
+    /// Zeros at the end are left out.
+    fn numbers(&mut self, numbers: &[u64]) {
+        let told =
+            numbers.iter().rposition(|number| *number != 0).map_or(0, |at| at.saturating_add(1));
+        for (index, number) in numbers.iter().take(told).enumerate() {
+            let comma = if index == 0 { "" } else { "," };
+            // Writing to a String cannot fail.
+            let _ = write!(self.packed, "{comma}{number}");
+        }
+    }
+}
+
+/// Why an operation was refused, in the script's words where it has some.
+fn refusal<E: core::fmt::Display>(error: &Error<E>) -> String {
+    match error {
+        Error::Corrupt => "corrupt".into(),
+        Error::Unsupported(_) => "too many limits".into(),
+        Error::Store(error) => error.to_string(),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,200 @@
+//! The HTTP API: JSON in, JSON out. Its contract is the document beside this file, which is served as well.
+
+use wasm_bindgen::JsValue;
+use web_sys::{Request, Response};
+
+use super::auth::{Access, access};
+use super::call::{self, Call};
+use super::fault::Fault;
+use super::fields::Fields;
+use super::store::Backend;
+use super::{js, metrics};
+use crate::json::Json;
+
+const OPENAPI: &str = include_str!("openapi.json");
+const MOST_BYTES: u32 = 256 * 1_024;
+const MOST_CALLS: usize = 256;
+
+/// Whether a path is ours, and never the origin's.
+pub(crate) fn owns(path: &str) -> bool {
+    let below = |root: &str| {
+        path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    ["/v1", "/metrics", "/healthz", "/openapi.json"].into_iter().any(below)
+}
+
+/// Answers a request for one of our paths.
+pub(crate) async fn answer(
+    request: &Request,
+    env: &JsValue,
+    path: &str,
+) -> Result<Response, JsValue> {
+    match route(request, env, path).await {
+        Ok((kind, text)) => js::respond(200, &text, &[("content-type", kind)]),
+        Err(fault) => refused(&fault),
+    }
+}
+
+/// The response that tells a fault.
+pub(crate) fn refused(fault: &Fault) -> Result<Response, JsValue> {
+    let kind = ("content-type", JSON);
+    let body = fault.json();
+    match fault.code {
+        "unauthorized" => js::respond(fault.status, &body, &[kind, ("www-authenticate", "Bearer")]),
+        "method_not_allowed" => js::respond(
+            fault.status,
+            &body,
+            &[kind, ("allow", fault.field.as_deref().unwrap_or("POST"))],
+        ),
+        _ => js::respond(fault.status, &body, &[kind]),
+    }
+}
+
+const JSON: &str = "application/json";
+const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+type Answer = Result<(&'static str, String), Fault>;
+
+async fn route(request: &Request, env: &JsValue, path: &str) -> Answer {
+    match path {
+        "/healthz" => {
+            method(request, "GET")?;
+            Ok((JSON, format!("{{\"ok\":true,\"version\":\"{}\"}}", env!("CARGO_PKG_VERSION"))))
+        }
+        "/openapi.json" => {
+            method(request, "GET")?;
+            Ok((JSON, OPENAPI.into()))
+        }
+        "/metrics" => {
+            let access = allowed(request, env)?;
+            method(request, "GET")?;
+            if access.prefix.is_some() {
+                return Err(Fault::new(
+                    403,
+                    "forbidden",
+                    "metrics are for tokens without a prefix",
+                ));
+            }
+            let tallies = Backend::of(env)?.tallies().await?;
+            let text =
+                metrics::text(&tallies).ok_or_else(|| Fault::store("a shard answered nonsense"))?;
+            Ok((PROMETHEUS, text))
+        }
+        _ => {
+            let access = allowed(request, env)?;
+            let name = path.strip_prefix("/v1/").filter(|name| call::PATHS.contains(name));
+            let name = name.ok_or_else(|| Fault::new(404, "not_found", "there is no such call"))?;
+            method(request, "POST")?;
+            let body = body(request).await?;
+            let json = Json::parse(&body).ok_or_else(|| Fault::argument("body", "valid JSON"))?;
+            let answer = calls(name, json, &access, &Backend::of(env)?).await?;
+            Ok((JSON, answer))
+        }
+    }
+}
+
+fn method(request: &Request, wanted: &str) -> Result<(), Fault> {
+    let method = request.method();
+    if method == wanted || (wanted == "GET" && method == "HEAD") {
+        return Ok(());
+    }
+    let message = format!("the method must be {wanted}");
+    Err(Fault { field: Some(wanted.into()), ..Fault::new(405, "method_not_allowed", message) })
+}
+
+/// The caller's access; none over an open line that is not a loop back.
+fn allowed(request: &Request, env: &JsValue) -> Result<Access, Fault> {
+    let token = js::setting(env, "TIDEGATE_TOKEN");
+    let header = request.headers().get("authorization").ok().flatten();
+    let access = access(token.as_deref(), header.as_deref())?;
+    if js::is_open_line(&request.url()) {
+        return Err(Fault::new(403, "forbidden", "a token travels over https: only"));
+    }
+    Ok(access)
+}
+
+async fn body(request: &Request) -> Result<String, Fault> {
+    let kind = request.headers().get("content-type").ok().flatten().unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    if !kind.eq_ignore_ascii_case(JSON) {
+        return Err(Fault::new(415, "unsupported_media_type", "the body must be application/json"));
+    }
+    let unread = |_| Fault::argument("body", "sent in full");
+    let bytes = js::body(request, MOST_BYTES).await.map_err(unread)?;
+    let bytes = bytes.ok_or_else(|| Fault::new(413, "too_large", "the body may have 256 KiB"))?;
+    String::from_utf8(bytes).map_err(|_| Fault::argument("body", "UTF-8"))
+}
+
+/// Runs the call, or the calls of a batch.
+async fn calls(
+    name: &str,
+    json: Json<'_>,
+    access: &Access,
+    store: &Backend,
+) -> Result<String, Fault> {
+    if name == "batch" {
+        return batch(json, access, store).await;
+    }
+    let call = Call::read(name, fields(json, "")?, access.prefix.as_deref())?;
+    let calls = [call];
+    let mut replies = store.apply(&calls).await;
+    let ([call], Some(reply)) = (&calls, replies.pop()) else {
+        return Err(Fault::store("no answer"));
+    };
+    call.told(&reply?)
+}
+
+/// Each call of a batch has its own status; those that make sense run, in order, whatever the others are.
+async fn batch(json: Json<'_>, access: &Access, store: &Backend) -> Result<String, Fault> {
+    let mut outer = fields(json, "")?;
+    let expected = "a list of 1 to 256 calls";
+    let given = outer.take("calls").and_then(Json::items);
+    let given = given.filter(|calls| (1..=MOST_CALLS).contains(&calls.len()));
+    let given = given.ok_or_else(|| outer.fault("calls", expected))?;
+    outer.end()?;
+    let mut faults = Vec::with_capacity(given.len());
+    let mut calls = Vec::with_capacity(given.len());
+    for (index, json) in given.into_iter().enumerate() {
+        match one_of(json, index, access) {
+            Ok(call) => {
+                calls.push(call);
+                faults.push(None);
+            }
+            Err(fault) => faults.push(Some(fault)),
+        }
+    }
+    let replies = store.apply(&calls).await;
+    let mut told = calls.iter().zip(replies).map(|(call, reply)| call.told(&reply?));
+    let results = faults.into_iter().map(|fault| {
+        let result =
+            fault.map_or_else(|| told.next().unwrap_or(Err(Fault::store("no answer"))), Err);
+        let (status, body) = match &result {
+            Ok(body) => (200, body.clone()),
+            Err(fault) => (fault.status, fault.json()),
+        };
+        format!("{{\"status\":{status},\"body\":{body}}}")
+    });
+    Ok(format!("{{\"results\":[{}]}}", results.collect::<Vec<_>>().join(",")))
+}
+
+fn one_of(json: Json<'_>, index: usize, access: &Access) -> Result<Call, Fault> {
+    let at = format!("calls[{index}]");
+    let mut fields = fields(json, &at)?;
+    let path = fields.text("path")?;
+    let path = call::PATHS.into_iter().find(|name| name.as_bytes() == path && *name != "batch");
+    let path = path.ok_or_else(|| fields.fault("path", "the name of a call"))?;
+    Call::read(path, fields, access.prefix.as_deref())
+}
+
+/// A body's fields. Those that would be a constructor's options are told as such.
+fn fields<'a>(json: Json<'a>, at: &str) -> Result<Fields<'a>, Fault> {
+    const OPTIONS: [&str; 7] =
+        ["limit", "ttl", "lease", "threshold", "window", "cooldown", "trigger"];
+    Fields::of(json, at, |field, expected| {
+        let name = field.rsplit('.').next().unwrap_or_default();
+        if OPTIONS.contains(&name) {
+            return Fault::policy(field, expected);
+        }
+        Fault::argument(field, expected)
+    })
+}

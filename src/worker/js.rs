@@ -1,0 +1,255 @@
+//! The runtime's own objects, as far as the Worker needs them, typed where the `worker` crate would copy.
+
+use js_sys::{Array, ArrayBuffer, Object, Promise, Reflect, Uint8Array};
+use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::JsFuture;
+use web_sys::{
+    AbortSignal, Headers, Request, RequestInit, RequestRedirect, Response, ResponseInit, Url,
+};
+
+use crate::dedup::Tag;
+use crate::time::Timestamp;
+
+#[wasm_bindgen]
+extern "C" {
+    /// What the Worker is bound to.
+    pub(crate) type Namespace;
+
+    #[wasm_bindgen(structural, method, catch, js_name = idFromName)]
+    fn id_from_name(this: &Namespace, name: &str) -> Result<JsValue, JsValue>;
+
+    #[wasm_bindgen(structural, method, catch)]
+    fn get(this: &Namespace, id: &JsValue) -> Result<Stub, JsValue>;
+
+    /// One Durable Object as others see it.
+    pub(crate) type Stub;
+
+    #[wasm_bindgen(structural, method, catch)]
+    fn fetch(this: &Stub, url: &str, init: &Object) -> Result<Promise, JsValue>;
+
+    /// What a Durable Object is made with.
+    pub type ObjectState;
+
+    #[wasm_bindgen(structural, method, getter)]
+    pub(crate) fn storage(this: &ObjectState) -> Storage;
+
+    /// A Durable Object's storage.
+    pub(crate) type Storage;
+
+    #[wasm_bindgen(structural, method, getter)]
+    pub(crate) fn sql(this: &Storage) -> Sql;
+
+    #[wasm_bindgen(structural, method, catch, js_name = transactionSync)]
+    pub(crate) fn transaction_sync(
+        this: &Storage,
+        body: &mut dyn FnMut() -> Result<JsValue, JsValue>,
+    ) -> Result<JsValue, JsValue>;
+
+    #[wasm_bindgen(structural, method, catch, js_name = getAlarm)]
+    pub(crate) fn get_alarm(this: &Storage) -> Result<Promise, JsValue>;
+
+    #[wasm_bindgen(structural, method, catch, js_name = setAlarm)]
+    pub(crate) fn set_alarm(this: &Storage, at: f64) -> Result<Promise, JsValue>;
+
+    #[wasm_bindgen(structural, method, catch, js_name = deleteAll)]
+    pub(crate) fn delete_all(this: &Storage) -> Result<Promise, JsValue>;
+
+    /// Its database.
+    pub(crate) type Sql;
+
+    #[wasm_bindgen(structural, method, getter, js_name = databaseSize)]
+    pub(crate) fn database_size(this: &Sql) -> f64;
+
+    #[wasm_bindgen(structural, method, catch, variadic)]
+    pub(crate) fn exec(this: &Sql, query: &str, values: &Array) -> Result<Cursor, JsValue>;
+
+    /// The rows of a query.
+    pub(crate) type Cursor;
+
+    #[wasm_bindgen(structural, method, catch)]
+    pub(crate) fn raw(this: &Cursor) -> Result<js_sys::Iterator, JsValue>;
+
+    #[wasm_bindgen(js_namespace = crypto, js_name = getRandomValues)]
+    fn get_random_values(bytes: &Uint8Array);
+
+    #[wasm_bindgen(js_name = fetch)]
+    fn fetch_request(request: &Request) -> Promise;
+}
+
+/// The first value of the first row.
+pub(crate) fn first_value(cursor: &Cursor) -> Result<Option<JsValue>, JsValue> {
+    let next = cursor.raw()?.next()?;
+    if next.done() {
+        return Ok(None);
+    }
+    Ok(Some(Array::unchecked_from_js(next.value()).get(0)))
+}
+
+/// The time as the runtime has it: that of the last thing it waited for.
+pub(crate) fn now() -> Timestamp {
+    timestamp(js_sys::Date::now())
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "both saturate")]
+pub(crate) const fn timestamp(ms: f64) -> Timestamp {
+    Timestamp::from_ms(ms as u64)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "timestamps stay below 2^53")]
+pub(crate) const fn number(at: Timestamp) -> f64 {
+    at.as_ms() as f64
+}
+
+/// The text of a request.
+pub(crate) async fn request_text(request: &Request) -> Result<String, JsValue> {
+    let text = JsFuture::from(request.text()?).await?;
+    Ok(text.as_string().unwrap_or_default())
+}
+
+/// A tag that nobody has had: 128 random bits.
+pub(crate) fn new_tag() -> Tag {
+    let bytes = Uint8Array::new_with_length(16);
+    get_random_values(&bytes);
+    Tag::hash(&bytes.to_vec())
+}
+
+/// Sends a request to a Durable Object of that name.
+pub(crate) fn ask(
+    namespace: &Namespace,
+    name: &str,
+    path: &str,
+    body: &str,
+) -> Result<JsFuture, JsValue> {
+    let stub = namespace.get(&namespace.id_from_name(name)?)?;
+    let init = Object::new();
+    Reflect::set(&init, &"method".into(), &"POST".into())?;
+    Reflect::set(&init, &"body".into(), &body.into())?;
+    // The host is nobody's: a request to an object goes nowhere else.
+    Ok(JsFuture::from(stub.fetch(&format!("https://shard{path}"), &init)?))
+}
+
+/// Posts a text to a server that is expected to answer within so many milliseconds; answers the text of its
+/// response, whatever its status.
+pub(crate) async fn post(
+    url: &str,
+    body: &str,
+    headers: &[(&str, &str)],
+    patience_ms: u32,
+) -> Result<String, JsValue> {
+    let init = RequestInit::new();
+    init.set_method("POST");
+    init.set_body(&body.into());
+    init.set_headers_headers(&list(headers)?);
+    init.set_signal(Some(&AbortSignal::timeout_with_u32(patience_ms)));
+    // Followed, it would be another request, to another server.
+    init.set_redirect(RequestRedirect::Manual);
+    text(&send(&Request::new_with_str_and_init(url, &init)?).await?).await
+}
+
+fn list(headers: &[(&str, &str)]) -> Result<Headers, JsValue> {
+    let list = Headers::new()?;
+    for (name, value) in headers {
+        list.set(name, value)?;
+    }
+    Ok(list)
+}
+
+/// An address, if it is one of the web's.
+pub(crate) fn url(text: &str) -> Option<Url> {
+    Url::new(text).ok().filter(|url| matches!(url.protocol().as_str(), "https:" | "http:"))
+}
+
+/// Whether others may listen on the way there: it is not https:, and not this machine itself.
+pub(crate) fn is_open_line(text: &str) -> bool {
+    url(text).is_none_or(|url| {
+        let host = url.hostname();
+        let own = host == "localhost" || host.ends_with(".localhost") || host == "[::1]";
+        url.protocol() != "https:" && !own && !host.starts_with("127.")
+    })
+}
+
+/// Sends a request to the world.
+pub(crate) async fn send(request: &Request) -> Result<Response, JsValue> {
+    Ok(JsFuture::from(fetch_request(request)).await?.unchecked_into())
+}
+
+/// The text of a response.
+pub(crate) async fn text(response: &Response) -> Result<String, JsValue> {
+    let text = JsFuture::from(response.text()?).await?;
+    text.as_string().ok_or(JsValue::UNDEFINED)
+}
+
+/// A body of at most so many bytes; `None` where it is longer.
+pub(crate) async fn body(request: &Request, most: u32) -> Result<Option<Vec<u8>>, JsValue> {
+    if let Some(length) = request.headers().get("content-length")? {
+        // The runtime reads no more than was announced.
+        if !length.parse().is_ok_and(|length: u32| length <= most) {
+            return Ok(None);
+        }
+        let buffer: ArrayBuffer = JsFuture::from(request.array_buffer()?).await?.unchecked_into();
+        return Ok(Some(Uint8Array::new(&buffer).to_vec()));
+    }
+    let Some(stream) = request.body() else { return Ok(Some(Vec::new())) };
+    let reader: web_sys::ReadableStreamDefaultReader = stream.get_reader().unchecked_into();
+    let mut bytes = Vec::new();
+    loop {
+        let chunk = JsFuture::from(reader.read()).await?;
+        if Reflect::get(&chunk, &"done".into())?.is_truthy() {
+            return Ok(Some(bytes));
+        }
+        let chunk: Uint8Array = Reflect::get(&chunk, &"value".into())?.unchecked_into();
+        if chunk.length() > most.saturating_sub(u32::try_from(bytes.len()).unwrap_or(u32::MAX)) {
+            let _ = reader.cancel();
+            return Ok(None);
+        }
+        bytes.extend(chunk.to_vec());
+    }
+}
+
+/// A response with a body and headers.
+pub(crate) fn respond(
+    status: u16,
+    body: &str,
+    headers: &[(&str, &str)],
+) -> Result<Response, JsValue> {
+    let init = ResponseInit::new();
+    init.set_status(status);
+    init.set_headers_headers(&list(headers)?);
+    Response::new_with_opt_str_and_init(Some(body), &init)
+}
+
+/// Something thrown that nobody has an answer to.
+#[derive(Debug)]
+pub(crate) struct Thrown(String);
+
+impl core::fmt::Display for Thrown {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Thrown {}
+
+impl From<JsValue> for Thrown {
+    fn from(thrown: JsValue) -> Self {
+        Self(words(&thrown))
+    }
+}
+
+/// What was thrown, in words.
+pub(crate) fn words(thrown: &JsValue) -> String {
+    let message = Reflect::get(thrown, &"message".into()).ok().and_then(|text| text.as_string());
+    message.or_else(|| thrown.as_string()).unwrap_or_else(|| "unknown".into())
+}
+
+/// A text or secret of the Worker's settings; an empty one is none.
+pub(crate) fn setting(env: &JsValue, name: &str) -> Option<String> {
+    let value = Reflect::get(env, &name.into()).ok()?;
+    value.as_string().filter(|text| !text.trim().is_empty())
+}
+
+/// A binding.
+pub(crate) fn binding<T: JsCast>(env: &JsValue, name: &str) -> Option<T> {
+    let value = Reflect::get(env, &name.into()).ok()?;
+    value.is_object().then(|| value.unchecked_into())
+}

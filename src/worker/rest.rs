@@ -1,0 +1,105 @@
+//! Redis over fetch as the store: the script of [`redis`](crate::redis) by Upstash's REST protocol. A request is
+//! a batch, and is sent once: one whose answer is lost may have been served.
+
+use sha1::{Digest, Sha1};
+use wasm_bindgen::JsValue;
+
+use super::call::Call;
+use super::fault::Fault;
+use super::js;
+use crate::error::Error;
+use crate::json::{Json, quoted};
+use crate::op::Reply;
+use crate::store::redis;
+
+const URL: &str = "UPSTASH_REDIS_REST_URL";
+const TOKEN: &str = "UPSTASH_REDIS_REST_TOKEN";
+/// By this name the server knows the script. Taken anew each time: it is far less than the request costs.
+fn sha() -> String {
+    let digest = Sha1::digest(redis::SCRIPT.as_bytes());
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+const PATIENCE_MS: u32 = 5_000;
+
+/// A server, and who we are to it.
+pub(crate) struct Rest {
+    url: String,
+    token: String,
+}
+
+impl Rest {
+    /// The server in the settings, if there is one.
+    pub(crate) fn of(env: &JsValue) -> Result<Option<Self>, Fault> {
+        let says = |message: String| Fault::new(503, "not_configured", message);
+        let Some(url) = js::setting(env, URL) else { return Ok(None) };
+        let token = js::setting(env, TOKEN)
+            .ok_or_else(|| says(format!("{URL} is set, but the secret {TOKEN} is not")))?;
+        if js::url(&url).is_none() || js::is_open_line(&url) {
+            return Err(says(format!("{URL} must be an https: address")));
+        }
+        Ok(Some(Self { url, token }))
+    }
+
+    /// All calls in one request.
+    pub(crate) async fn apply(&self, calls: &[Call]) -> Vec<Result<Reply, Fault>> {
+        if calls.is_empty() {
+            return Vec::new();
+        }
+        let ops: Vec<_> = calls.iter().map(|call| call.op.as_op()).collect();
+        let decoded = match self.eval(calls).await {
+            Ok(texts) => redis::decode(&ops, &texts),
+            Err(message) => Err(Error::Store(message)),
+        };
+        match decoded {
+            Ok(answers) => answers.into_iter().map(|answer| answer.map_err(Fault::from)).collect(),
+            Err(error) => calls.iter().map(|_| Err(Fault::from(error.clone()))).collect(),
+        }
+    }
+
+    /// By the script's hash, and with its text where the server does not know the hash.
+    async fn eval(&self, calls: &[Call]) -> Result<Vec<String>, String> {
+        let words: Vec<_> =
+            calls.iter().filter_map(|call| redis::encode(&call.op.as_op())).collect();
+        let keys = calls.iter().map(|call| call.key.as_str().to_owned());
+        // The empty argument: the server's clock decides.
+        let arguments: Vec<String> = core::iter::once(calls.len().to_string())
+            .chain(keys)
+            .chain([String::new()])
+            .chain(redis::runs(&words))
+            .collect();
+        match self.command("EVALSHA", &sha(), &arguments).await {
+            Err(said) if said.contains("NOSCRIPT") => {
+                self.command("EVAL", redis::SCRIPT, &arguments).await
+            }
+            other => other,
+        }
+    }
+
+    async fn command(
+        &self,
+        name: &str,
+        script: &str,
+        rest: &[String],
+    ) -> Result<Vec<String>, String> {
+        let words = [name, script].into_iter().chain(rest.iter().map(String::as_str));
+        let body = format!("[{}]", words.map(quoted).collect::<Vec<_>>().join(","));
+        let bearer = format!("Bearer {}", self.token);
+        let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
+        let sent = js::post(&self.url, &body, &headers, PATIENCE_MS).await;
+        let text = sent.map_err(|thrown| js::words(&thrown))?;
+        read(&text).unwrap_or_else(|| Err("the server's answer is not that of the protocol".into()))
+    }
+}
+
+/// `{ "result": [texts] }` or `{ "error": text }`.
+fn read(text: &str) -> Option<Result<Vec<String>, String>> {
+    let string = |json: Json<'_>| String::from_utf8(json.text()?).ok();
+    let fields = Json::parse(text)?.fields()?;
+    let field =
+        |wanted: &[u8]| fields.iter().find(|(name, _)| name == wanted).map(|(_, json)| *json);
+    if let Some(error) = field(b"error") {
+        return Some(Err(string(error)?));
+    }
+    field(b"result")?.items()?.into_iter().map(string).collect::<Option<_>>().map(Ok)
+}
