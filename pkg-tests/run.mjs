@@ -4,6 +4,7 @@
 import { mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { build } from "../js/tools/build.mjs";
+import { buildWorker } from "../js/tools/build-worker.mjs";
 import { setupTests, wasmEnvironment } from "../js/tools/setup.mjs";
 import { attempt, main, npm, Problem, reported, root, run, seconds } from "../js/tools/shell.mjs";
 import { brokenDependencyRules, brokenSourceRules } from "./rules.mjs";
@@ -31,6 +32,7 @@ await main(import.meta, async () => {
       await check("build", build);
       await check("pack", pack);
     }
+    if (wanted.includes("worker")) await check("build, Worker", buildWorker);
     for (const [name, group] of those(packaged)) await group(name);
   });
   console.log(`${total.passed} passed, ${total.failed} failed`);
@@ -87,6 +89,9 @@ async function lint() {
     clippy(wasmEnvironment(), "--lib", "--features", "npm", "--target", "wasm32-unknown-unknown"),
   );
   await check("clippy, worker", () => clippy({}, "--all-targets", "--features", "worker"));
+  await check("clippy, worker, wasm", () =>
+    clippy(wasmEnvironment(), "--lib", "--features", "worker", "--target", "wasm32-unknown-unknown"),
+  );
   await check("rustdoc", () =>
     run("cargo", ["doc", "--no-deps"], { env: { RUSTDOCFLAGS: "-D warnings" } }),
   );

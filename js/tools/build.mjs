@@ -42,7 +42,7 @@ export async function build() {
 }
 
 /** Fills a directory anew, unless what went into it last time is what would go into it now. */
-async function stage(output, inputs, title, usually, fill) {
+export async function stage(output, inputs, title, usually, fill) {
   const stamp = join(output, ".stamp");
   if (readIfThere(stamp) === inputs) return;
   await step(title, usually, async () => {
@@ -53,13 +53,15 @@ async function stage(output, inputs, title, usually, fill) {
   });
 }
 
-function wasmInputs() {
+/** What goes into WebAssembly: the crate, the tools, and whatever tells them what to do. */
+export function wasmInputs(...more) {
   const files = filesBelow([
     "Cargo.toml",
     "Cargo.lock",
     "src",
     "package-lock.json",
     import.meta.filename,
+    ...more,
   ]);
   return fingerprint(files, capture("rustc", ["--version"], wasmEnvironment()));
 }
@@ -87,21 +89,18 @@ async function buildWasm() {
     gen,
   ]);
   const wasm = join(gen, "tidegate_bg.wasm");
-  await run(process.execPath, [
-    join(root, "node_modules/binaryen/bin/wasm-opt"),
-    ...wasmFeatures,
-    ...[
-      optimisation,
-      "--strip-debug",
-      "--strip-producers",
-      "--strip-target-features",
-      wasm,
-      "-o",
-      wasm,
-    ],
-  ]);
+  await optimise(wasm, optimisation);
   const base64 = readFileSync(wasm).toString("base64");
   writeFileSync(join(gen, "bytes.ts"), `export const base64: string =\n  "${base64}";\n`);
+}
+
+/** Makes a module smaller and faster, and takes out what is only for debuggers. */
+export async function optimise(wasm, level) {
+  const strip = ["--strip-debug", "--strip-producers", "--strip-target-features"];
+  await run(process.execPath, [
+    join(root, "node_modules/binaryen/bin/wasm-opt"),
+    ...[...wasmFeatures, level, ...strip, wasm, "-o", wasm],
+  ]);
 }
 
 function packageInputs() {

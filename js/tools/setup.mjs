@@ -232,6 +232,26 @@ async function wasmBindgen() {
   );
 }
 
+// ── the Worker ──────────────────────────────────────────────────────────
+
+const workerBuildVersion = "0.8.7";
+const workerBuildHome = join(cache, `worker-build-${workerBuildVersion}`);
+export const workerBuildCommand = () => join(workerBuildHome, "bin/worker-build");
+
+/** What only the Rust Worker needs. */
+export async function workerBuild() {
+  if (capture(workerBuildCommand(), ["--version"])) return;
+  mkdirSync(cache, { recursive: true });
+  await step(`worker-build ${workerBuildVersion}, kept in ${cache}`, "4 min", () =>
+    run(
+      "cargo",
+      ["install", "worker-build", "--version", workerBuildVersion, "--root", workerBuildHome],
+      // As for wasm-bindgen.
+      { cwd: cache, env: { CARGO_TARGET_DIR: undefined, CARGO_PROFILE_RELEASE_OPT_LEVEL: "0" } },
+    ),
+  );
+}
+
 // ── databases ───────────────────────────────────────────────────────────
 
 /** Where the programs of PostgreSQL are, of the newest version that Debian's packages brought. */
