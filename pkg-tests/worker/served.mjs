@@ -68,7 +68,7 @@ export async function serve(options = {}) {
       if (!options.disk) disk.remove();
     },
     call: (path, body, token = TOKEN) => call(worker.url, path, body, token),
-    ok: async (path, body, token) => {
+    ok: async (path, body, token = TOKEN) => {
       const answer = await call(worker.url, path, body, token);
       assert.equal(answer.status, 200, JSON.stringify(answer.body));
       return answer.body;
