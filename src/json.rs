@@ -20,10 +20,6 @@ impl<'a> Json<'a> {
         self.0
     }
 
-    pub(crate) fn is_null(self) -> bool {
-        self.0 == "null"
-    }
-
     pub(crate) fn flag(self) -> Option<bool> {
         match self.0 {
             "true" => Some(true),
@@ -364,7 +360,7 @@ mod tests {
         match (json.text(), json.flag()) {
             (Some(text), _) => String::from_utf8(text).unwrap().into(),
             (_, Some(flag)) => flag.into(),
-            _ if json.is_null() => Value::Null,
+            _ if json.as_str() == "null" => Value::Null,
             _ => serde_json::from_str(json.number().unwrap()).unwrap(),
         }
     }

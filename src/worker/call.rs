@@ -92,7 +92,7 @@ fn prefix(fields: &mut Fields<'_>, bound: Option<&str>) -> Result<Vec<u8>, Fault
 }
 
 fn limited(path: &str, fields: &mut Fields<'_>, key: Key) -> Result<Call, Fault> {
-    let Named { limits, names } = Named::take(fields, "limit")?;
+    let Named { limits, names, .. } = Named::take(fields, "limit", &fields.name("limit"))?;
     let decision = Tell::Decision(names);
     let (op, tell) = match path {
         "consume" => (OwnedOp::Consume(limits, fields.units("cost")?), decision),

@@ -33,10 +33,15 @@ impl<'a> Fields<'a> {
         Ok(Self { at, left, blame })
     }
 
-    /// Takes a field out; `null` is as good as none.
+    /// A field's name with that of the object around it.
+    pub(crate) fn name(&self, name: &str) -> String {
+        format!("{}{name}", self.at)
+    }
+
+    /// Takes a field out.
     pub(crate) fn take(&mut self, name: &str) -> Option<Json<'a>> {
         let index = self.left.iter().position(|(field, _)| field == name.as_bytes())?;
-        Some(self.left.swap_remove(index).1).filter(|value| !value.is_null())
+        Some(self.left.swap_remove(index).1)
     }
 
     /// Nothing may be left that nobody asked for.
@@ -51,7 +56,7 @@ impl<'a> Fields<'a> {
     }
 
     pub(crate) fn fault(&self, name: &str, expected: &str) -> Fault {
-        (self.blame)(format!("{}{name}", self.at), expected)
+        (self.blame)(self.name(name), expected)
     }
 
     /// A field that is read, where it is there.
@@ -115,11 +120,9 @@ impl<'a> Fields<'a> {
         Ok(text.map(|text| Tag::hash(&text)))
     }
 
-    /// Any JSON at all, as messages keep results. Here `null` is a value.
+    /// Any JSON at all, as messages keep results.
     pub(crate) fn result(&mut self, name: &str) -> Result<Option<Box<str>>, Fault> {
-        let found = self.left.iter().position(|(field, _)| field == name.as_bytes());
-        let Some(index) = found else { return Ok(None) };
-        let json = self.left.swap_remove(index).1;
+        let Some(json) = self.take(name) else { return Ok(None) };
         if json.as_str().len() > MAX_RESULT_BYTES {
             return Err(self.fault(name, "JSON of at most 64 KiB"));
         }

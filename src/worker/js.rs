@@ -69,6 +69,15 @@ extern "C" {
     #[wasm_bindgen(structural, method, catch)]
     pub(crate) fn raw(this: &Cursor) -> Result<js_sys::Iterator, JsValue>;
 
+    /// A KV namespace.
+    pub(crate) type Kv;
+
+    #[wasm_bindgen(structural, method, catch, js_name = get)]
+    fn get_text(this: &Kv, key: &str, options: &Object) -> Result<Promise, JsValue>;
+
+    #[wasm_bindgen(js_namespace = console, js_name = error)]
+    pub(crate) fn complain(message: &str);
+
     #[wasm_bindgen(js_namespace = crypto, js_name = getRandomValues)]
     fn get_random_values(bytes: &Uint8Array);
 
@@ -166,6 +175,22 @@ pub(crate) fn is_open_line(text: &str) -> bool {
         let own = host == "localhost" || host.ends_with(".localhost") || host == "[::1]";
         url.protocol() != "https:" && !own && !host.starts_with("127.")
     })
+}
+
+/// The text under a key of KV, where copies may be so many seconds old; none where it cannot be had.
+pub(crate) async fn kv_get(kv: &Kv, key: &str, cache_s: f64) -> Option<String> {
+    let options = Object::new();
+    Reflect::set(&options, &"cacheTtl".into(), &cache_s.into()).ok()?;
+    JsFuture::from(kv.get_text(key, &options).ok()?).await.ok()?.as_string()
+}
+
+/// Sends a request on to another address, and answers what comes back as it is, WebSockets and redirects too.
+pub(crate) async fn pass_on(request: &Request, url: &str) -> Result<Response, JsValue> {
+    let same: &JsValue = request;
+    let copy = Request::new_with_str_and_init(url, same.unchecked_ref())?;
+    let init = RequestInit::new();
+    init.set_redirect(RequestRedirect::Manual);
+    send(&Request::new_with_request_and_init(&copy, &init)?).await
 }
 
 /// Sends a request to the world.

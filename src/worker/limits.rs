@@ -4,23 +4,26 @@ use super::fault::Fault;
 use super::fields::Fields;
 use crate::json::Json;
 use crate::limit::{Algorithm, Limit, LimitOptions, Limits};
+use crate::time::Millis;
 
 /// Validated limits, with the names that their user gave them.
 #[derive(Clone, Debug)]
 pub(crate) struct Named {
     pub(crate) limits: Limits,
     pub(crate) names: Vec<String>,
+    /// Units per window, as they were stated.
+    pub(crate) quotas: Vec<(u64, Millis)>,
 }
 
 impl Named {
-    /// The limits under a field.
-    pub(crate) fn take(fields: &mut Fields<'_>, name: &str) -> Result<Self, Fault> {
+    /// The limits under a field, which faults call `at`.
+    pub(crate) fn take(fields: &mut Fields<'_>, name: &str, at: &str) -> Result<Self, Fault> {
         let expected = "an object, or a list of objects";
         let json = fields.take(name).ok_or_else(|| fields.fault(name, expected))?;
-        Self::read(json, name)
+        Self::read(json, at)
     }
 
-    pub(crate) fn read(json: Json<'_>, at: &str) -> Result<Self, Fault> {
+    fn read(json: Json<'_>, at: &str) -> Result<Self, Fault> {
         let given = match json.items() {
             Some(items) => {
                 let at = |index| format!("{at}[{index}]");
@@ -31,9 +34,10 @@ impl Named {
         let options = given.into_iter().map(|(at, item)| options(item, &at));
         let options = options.collect::<Result<Vec<_>, _>>()?;
         let names = options.iter().map(|(options, _)| options.name.clone()).collect();
+        let quotas = options.iter().map(|(options, _)| (options.limit, options.window)).collect();
         let limits = options.into_iter().map(|(_, limit)| limit).collect();
         let limits = Limits::new(limits).map_err(|error| Fault::limit(at, &error))?;
-        Ok(Self { limits, names })
+        Ok(Self { limits, names, quotas })
     }
 }
 

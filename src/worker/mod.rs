@@ -10,10 +10,14 @@ mod auth;
 mod call;
 mod fault;
 mod fields;
+mod gate;
 mod js;
 mod limits;
 mod metrics;
 mod objects;
+mod path;
+mod policies;
+mod policy;
 mod rest;
 mod shard;
 mod store;
@@ -24,13 +28,16 @@ use worker::{Context, Env, event};
 
 #[event(fetch)]
 async fn fetch(request: Request, env: Env, _context: Context) -> Result<Response, js::Thrown> {
-    let url = request.url();
     let env: &JsValue = &env;
-    let path = path_of(&url);
-    if api::owns(path) {
-        return Ok(api::answer(&request, env, path).await?);
+    let url = request.url();
+    let Some(path) = path::normal(path_of(&url)) else {
+        let fault = fault::Fault::argument("path", "written with whole escapes, and without NUL");
+        return Ok(api::refused(&fault)?);
+    };
+    match core::str::from_utf8(&path) {
+        Ok(path) if api::owns(path) => Ok(api::answer(&request, env, path).await?),
+        _ => Ok(gate::answer(&request, env, &path).await?),
     }
-    Ok(api::refused(&fault::Fault::new(404, "not_found", "there is nothing here"))?)
 }
 
 /// The path of an address, as it stands there.
