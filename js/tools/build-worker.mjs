@@ -27,7 +27,7 @@ async function fill() {
     env: {
       ...wasmEnvironment(),
       // Most of it is passing texts on, where fewer bytes are worth more than faster loops.
-      CARGO_PROFILE_RELEASE_OPT_LEVEL: "s",
+      CARGO_PROFILE_RELEASE_OPT_LEVEL: "z",
       // It would fetch these from elsewhere.
       WASM_BINDGEN_BIN: wasmBindgenCommand(),
       WASM_OPT_BIN: join(root, "node_modules/.bin/wasm-opt"),

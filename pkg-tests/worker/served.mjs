@@ -47,14 +47,14 @@ export function makeDisk() {
  * @param options.source another module around it
  */
 export async function serve(options = {}) {
-  const { env = { TIDEGATE_TOKEN: TOKENS }, clock = false, bindings = [], source } = options;
+  const { env = { TIDEGATE_TOKEN: TOKENS }, clock = false, bindings = [], services = [], source } = options;
   // SQLite is only where there is a disk.
   const disk = options.disk ?? makeDisk();
   const path = JSON.stringify(disk.path);
   const worker = await startWorker(source ?? (clock ? clocked : plain), import.meta.dirname, {
     env,
     date: "2026-11-01",
-    services: [`(name = "disk", disk = (path = ${path}, writable = true))`],
+    services: [`(name = "disk", disk = (path = ${path}, writable = true))`, ...services],
     bindings: [
       '(name = "TIDEGATE_SHARD", durableObjectNamespace = "TidegateShard")',
       ...bindings,
