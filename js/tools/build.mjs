@@ -36,6 +36,12 @@ const wasmFeatures = [
   "--enable-sign-ext",
 ];
 
+/** Panic messages name source files: by a path that says nothing about the machine that built them. */
+export const anonymousPaths = [
+  `--remap-path-prefix=${cargoHome}=cargo`,
+  `--remap-path-prefix=${root}=tidegate`,
+];
+
 export async function build() {
   await stage(gen, wasmInputs(), "WebAssembly", "40 s", buildWasm);
   await stage(dist, packageInputs(), "the npm package", "3 s", buildPackage);
@@ -68,13 +74,11 @@ export function wasmInputs(...more) {
 
 async function buildWasm() {
   const environment = wasmEnvironment();
-  // Panic messages name source files: by a path that says nothing about the machine that built them.
-  const flags = [`--remap-path-prefix=${cargoHome}=cargo`, `--remap-path-prefix=${root}=tidegate`];
   await run(
     "cargo",
     ["build", "--release", "--lib", "--features", "npm", "--target", wasmTarget].concat(
       "--config",
-      `target.${wasmTarget}.rustflags=${JSON.stringify(flags)}`,
+      `target.${wasmTarget}.rustflags=${JSON.stringify(anonymousPaths)}`,
     ),
     { env: environment },
   );
@@ -95,11 +99,11 @@ async function buildWasm() {
 }
 
 /** Makes a module smaller and faster, and takes out what is only for debuggers. */
-export async function optimise(wasm, level) {
+export async function optimise(wasm, level, ...features) {
   const strip = ["--strip-debug", "--strip-producers", "--strip-target-features"];
   await run(process.execPath, [
     join(root, "node_modules/binaryen/bin/wasm-opt"),
-    ...[...wasmFeatures, level, ...strip, wasm, "-o", wasm],
+    ...[...wasmFeatures, ...features, level, ...strip, wasm, "-o", wasm],
   ]);
 }
 

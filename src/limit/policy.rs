@@ -267,10 +267,10 @@ impl Limits {
         if limits.is_empty() || limits.len() > MAX_LIMITS {
             return Err(PolicyError::new("limit", format!("one to {MAX_LIMITS} limits")));
         }
-        let mut names: Vec<_> = limits.iter().map(Limit::name).collect();
-        names.sort();
-        names.dedup();
-        if names.len() != limits.len() {
+        let taken = |(at, limit): (usize, &Limit)| {
+            limits.iter().take(at).any(|earlier| earlier.name == limit.name)
+        };
+        if limits.iter().enumerate().any(taken) {
             return Err(PolicyError::new("name", "unique within one Limiter"));
         }
         let head = "1l|b9007199254740991,31536000000.".len();

@@ -2,7 +2,7 @@
 
 use js_sys::{Array, ArrayBuffer, Object, Promise, Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::JsFuture;
+use wasm_bindgen_futures::{JsFuture, future_to_promise};
 use web_sys::{
     AbortSignal, Headers, Request, RequestInit, RequestRedirect, Response, ResponseInit, Url,
 };
@@ -83,6 +83,47 @@ extern "C" {
 
     #[wasm_bindgen(js_name = fetch)]
     fn fetch_request(request: &Request) -> Promise;
+}
+
+// A trap ends the module where it stands, and with it everything that it had under way: promises that nobody
+// would settle. Here they are failed, so that whoever asked is told, and the next request finds a new instance.
+#[wasm_bindgen(inline_js = "
+const waiting = new Set();
+export const pending = {
+  guarded(promise) {
+    return new Promise((resolve, reject) => {
+      waiting.add(reject);
+      promise.then(resolve, reject).finally(() => waiting.delete(reject));
+    });
+  },
+  fail() {
+    for (const reject of waiting) reject(new Error('the module has ended in the middle of it'));
+    waiting.clear();
+  },
+};
+")]
+extern "C" {
+    type Pending;
+
+    #[wasm_bindgen(thread_local_v2, js_name = pending)]
+    static PENDING: Pending;
+
+    #[wasm_bindgen(structural, method)]
+    fn guarded(this: &Pending, promise: Promise) -> Promise;
+
+    #[wasm_bindgen(structural, method)]
+    fn fail(this: &Pending);
+}
+
+/// A future as a promise that settles, whatever happens in here.
+pub(crate) fn promised(
+    future: impl Future<Output = Result<JsValue, JsValue>> + 'static,
+) -> Promise {
+    wasm_bindgen::handler::set_on_abort(|| {
+        PENDING.with(Pending::fail);
+        wasm_bindgen::handler::schedule_reinit();
+    });
+    PENDING.with(|pending| pending.guarded(future_to_promise(future)))
 }
 
 /// The first value of the first row.
@@ -241,24 +282,6 @@ pub(crate) fn respond(
     init.set_status(status);
     init.set_headers_headers(&list(headers)?);
     Response::new_with_opt_str_and_init(Some(body), &init)
-}
-
-/// Something thrown that nobody has an answer to.
-#[derive(Debug)]
-pub(crate) struct Thrown(String);
-
-impl core::fmt::Display for Thrown {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Thrown {}
-
-impl From<JsValue> for Thrown {
-    fn from(thrown: JsValue) -> Self {
-        Self(words(&thrown))
-    }
 }
 
 /// What was thrown, in words.

@@ -22,21 +22,30 @@ mod rest;
 mod shard;
 mod store;
 
+use js_sys::Promise;
 use wasm_bindgen::JsValue;
+use wasm_bindgen::prelude::wasm_bindgen;
 use web_sys::{Request, Response};
-use worker::{Context, Env, event};
+// For what it does when the module starts: whatever traps, the next request finds a new instance.
+use worker as _;
 
-#[event(fetch)]
-async fn fetch(request: Request, env: Env, _context: Context) -> Result<Response, js::Thrown> {
-    let env: &JsValue = &env;
+/// Answers a request.
+///
+/// It is exported as it stands: what the `worker` crate would put around it is a sixth of the module's size.
+#[wasm_bindgen]
+pub fn fetch(request: Request, env: JsValue) -> Promise {
+    js::promised(async move { answer(&request, &env).await.map(JsValue::from) })
+}
+
+async fn answer(request: &Request, env: &JsValue) -> Result<Response, JsValue> {
     let url = request.url();
     let Some(path) = path::normal(path_of(&url)) else {
         let fault = fault::Fault::argument("path", "written with whole escapes, and without NUL");
-        return Ok(api::refused(&fault)?);
+        return api::refused(&fault);
     };
     match core::str::from_utf8(&path) {
-        Ok(path) if api::owns(path) => Ok(api::answer(&request, env, path).await?),
-        _ => Ok(gate::answer(&request, env, &path).await?),
+        Ok(path) if api::owns(path) => api::answer(request, env, path).await,
+        _ => gate::answer(request, env, &path).await,
     }
 }
 

@@ -7,8 +7,9 @@
 //! an hour. An object whose last row went deletes all it has.
 
 use core::cell::Cell;
+use std::rc::Rc;
 
-use js_sys::Array;
+use js_sys::{Array, Promise};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{Request, Response};
@@ -37,7 +38,9 @@ const MOST_BYTES: f64 = 1_073_741_824.0;
 /// It is exported as it stands: what the `worker` crate would put around it reads every request's address and
 /// headers first, which takes longer than a decision.
 #[wasm_bindgen]
-pub struct TidegateShard {
+pub struct TidegateShard(Rc<Shard>);
+
+struct Shard {
     storage: Storage,
     env: JsValue,
     /// Whether the table is known to be there.
@@ -54,15 +57,29 @@ impl TidegateShard {
     #[wasm_bindgen(constructor)]
     pub fn new(state: &ObjectState, env: JsValue) -> Self {
         let (ready, armed, tally) = Default::default();
-        Self { storage: state.storage(), env, ready, armed, tally, since: js::now() }
+        let storage = state.storage();
+        Self(Rc::new(Shard { storage, env, ready, armed, tally, since: js::now() }))
     }
 
     /// Runs a batch, or tells what was counted.
-    pub async fn fetch(&self, request: Request) -> Result<Response, JsValue> {
+    pub fn fetch(&self, request: Request) -> Promise {
+        let shard = self.0.clone();
+        js::promised(async move { shard.fetch(&request).await.map(JsValue::from) })
+    }
+
+    /// Sweeps.
+    pub fn alarm(&self) -> Promise {
+        let shard = self.0.clone();
+        js::promised(async move { shard.alarm().await.map(|()| JsValue::UNDEFINED) })
+    }
+}
+
+impl Shard {
+    async fn fetch(&self, request: &Request) -> Result<Response, JsValue> {
         if request.url().ends_with("/tally") {
             return js::respond(200, &self.told(), &[]);
         }
-        let batch = js::request_text(&request).await?;
+        let batch = js::request_text(request).await?;
         let (status, text) = self.answer(&batch);
         if self.ready.get() && !self.armed.replace(true) {
             self.arm().await?;
@@ -70,17 +87,15 @@ impl TidegateShard {
         js::respond(status, &text, &[])
     }
 
-    /// Sweeps. Alarms that fail are tried again a few times only, so another one is set.
-    pub async fn alarm(&self) -> Result<(), JsValue> {
+    /// Alarms that fail are tried again a few times only, so another one is set.
+    async fn alarm(&self) -> Result<(), JsValue> {
         let swept = self.sweep().await;
         if swept.is_err() {
             self.wake(js::now().plus(SWEEP_AFTER)).await?;
         }
         swept
     }
-}
 
-impl TidegateShard {
     /// The critical section: from the first row that is read to the last that is written nobody waits.
     fn answer(&self, batch: &str) -> (u16, String) {
         let shards = match objects::shards(&self.env) {
