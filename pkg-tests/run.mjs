@@ -5,7 +5,7 @@ import { mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { build } from "../js/tools/build.mjs";
 import { buildWorker } from "../js/tools/build-worker.mjs";
-import { setupTests, wasmEnvironment } from "../js/tools/setup.mjs";
+import { schemathesis, setupTests, wasmEnvironment } from "../js/tools/setup.mjs";
 import { attempt, main, npm, Problem, reported, root, run, seconds } from "../js/tools/shell.mjs";
 import { brokenDependencyRules, brokenSourceRules } from "./rules.mjs";
 
@@ -32,7 +32,10 @@ await main(import.meta, async () => {
       await check("build", build);
       await check("pack", pack);
     }
-    if (wanted.includes("worker")) await check("build, Worker", buildWorker);
+    if (wanted.includes("worker")) {
+      await check("set-up, Worker", schemathesis);
+      await check("build, Worker", buildWorker);
+    }
     for (const [name, group] of those(packaged)) await group(name);
   });
   console.log(`${total.passed} passed, ${total.failed} failed`);
@@ -100,6 +103,8 @@ async function lint() {
 async function rust() {
   const result = [/^test result: .* (\d+) passed/gm, /^test result: .* (\d+) failed/gm];
   await counted("cargo test", "cargo", ["test"], result);
+  const worker = ["test", "--lib", "--features", "worker", "worker::"];
+  await counted("cargo test, worker", "cargo", worker, result);
 }
 
 async function types() {

@@ -45,7 +45,7 @@ export async function startWorker(source, resolveDir, options = {}) {
     stdio: ["ignore", "pipe", "pipe", "pipe"],
   });
   process.once("exit", () => child.kill("SIGKILL"));
-  const worker = { url: "", output: "", stop: () => stop(child, directory) };
+  const worker = { url: "", pid: child.pid, output: "", stop: () => stop(child, directory) };
   for (const stream of [child.stdout, child.stderr]) {
     stream.on("data", (text) => {
       worker.output += text;

@@ -252,6 +252,23 @@ export async function workerBuild() {
   );
 }
 
+const schemathesisVersion = "4.32.5";
+const schemathesisHome = join(cache, `schemathesis-${schemathesisVersion}`);
+export const schemathesisCommand = () => join(schemathesisHome, "bin/schemathesis");
+
+/** What only the Worker's tests need: a program that calls an API as its document says. */
+export async function schemathesis() {
+  if (capture(schemathesisCommand(), ["--version"])) return;
+  if (!capture("python3", ["-c", "import ensurepip"])) {
+    await aptInstall(["python3-venv"], "Python, for a tester of the Worker's API", "20 s");
+  }
+  await step(`schemathesis ${schemathesisVersion}, kept in ${cache}`, "20 s", async () => {
+    await run("python3", ["-m", "venv", schemathesisHome]);
+    const wanted = `schemathesis==${schemathesisVersion}`;
+    await run(join(schemathesisHome, "bin/pip"), ["install", "--quiet", wanted]);
+  });
+}
+
 // ── databases ───────────────────────────────────────────────────────────
 
 /** Where the programs of PostgreSQL are, of the newest version that Debian's packages brought. */

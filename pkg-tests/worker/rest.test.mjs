@@ -69,7 +69,7 @@ test("a server that fails, refuses or talks nonsense is a store error, and is as
     (_request, _serve, response) => response.socket.destroy(),
     (_request, _serve, response) => respond(response, 401, { error: "WRONGPASS" }),
     (_request, _serve, response) => respond(response, 502, "<html>"),
-    (_request, _serve, response) => respond(response, 200, { result: ["1"] }),
+    (_request, _serve, response) => respond(response, 200, { result: ["1;1"] }),
     (_request, _serve, response) => respond(response, 200, { result: 5 }),
     (_request, _serve, response) => respond(response, 302, ""),
   ];
