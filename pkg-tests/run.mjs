@@ -93,7 +93,14 @@ async function lint() {
   );
   await check("clippy, worker", () => clippy({}, "--all-targets", "--features", "worker"));
   await check("clippy, worker, wasm", () =>
-    clippy(wasmEnvironment(), "--lib", "--features", "worker", "--target", "wasm32-unknown-unknown"),
+    clippy(
+      wasmEnvironment(),
+      "--lib",
+      "--features",
+      "worker",
+      "--target",
+      "wasm32-unknown-unknown",
+    ),
   );
   await check("rustdoc", () =>
     run("cargo", ["doc", "--no-deps"], { env: { RUSTDOCFLAGS: "-D warnings" } }),

@@ -79,7 +79,9 @@ function consume(url, key) {
     asked.on("error", reject);
     asked.on("response", (response) => {
       response.resume();
-      response.on("end", () => (response.statusCode === 200 ? resolve() : reject(new Error(`${response.statusCode}`))));
+      response.on("end", () =>
+        response.statusCode === 200 ? resolve() : reject(new Error(`${response.statusCode}`)),
+      );
     });
     asked.end(JSON.stringify({ key: `user:${key}`, limit: { limit: 100_000, window: 60_000 } }));
   });
@@ -114,7 +116,9 @@ const rates = {};
 for (const [name, rounds] of Object.entries(results)) {
   rates[name] = median(rounds.map(({ rate }) => rate));
   const cpu = median(rounds.map((one) => one.cpu));
-  console.log(`${name}: ${rates[name].toFixed(0)} requests/s, ${cpu.toFixed(0)} µs of CPU each, all in`);
+  console.log(
+    `${name}: ${rates[name].toFixed(0)} requests/s, ${cpu.toFixed(0)} µs of CPU each, all in`,
+  );
 }
 const [rust, hand] = Object.values(rates);
 console.log(`ratio: ${(rust / hand).toFixed(2)}`);

@@ -43,7 +43,11 @@ describe("limits", () => {
   });
 
   test("a cost above capacity has a wait without end, which is null", async () => {
-    const { reason, retryAfterMs } = await worker.ok("consume", { key: fresh(), limit: hour, cost: 4 });
+    const { reason, retryAfterMs } = await worker.ok("consume", {
+      key: fresh(),
+      limit: hour,
+      cost: 4,
+    });
     assert.deepEqual({ reason, retryAfterMs }, { reason: "never", retryAfterMs: null });
   });
 
@@ -81,8 +85,10 @@ describe("limits", () => {
       { key: "x".repeat(10_001) },
       { key: "\0\n\t%{}*" },
     ];
-    for (const body of asked) assert.equal((await worker.ok("consume", { ...body, limit })).allowed, true);
-    for (const body of asked) assert.equal((await worker.ok("consume", { ...body, limit })).allowed, false);
+    for (const body of asked)
+      assert.equal((await worker.ok("consume", { ...body, limit })).allowed, true);
+    for (const body of asked)
+      assert.equal((await worker.ok("consume", { ...body, limit })).allowed, false);
   });
 });
 
@@ -136,7 +142,10 @@ test("observations fire once, and a retry with the same nonce is told again", as
   const identity = fresh();
   const observe = (more) =>
     worker.ok("observe", { identity, threshold: 3, window: "1h", cooldown: "2h", ...more });
-  assert.deepEqual([(await observe()).fired, (await observe({ weight: 2, nonce: "n" })).fired], [false, true]);
+  assert.deepEqual(
+    [(await observe()).fired, (await observe({ weight: 2, nonce: "n" })).fired],
+    [false, true],
+  );
   const again = await observe({ weight: 2, nonce: "n" });
   assert.deepEqual([again.fired, again.replay, again.count], [true, true, 3]);
   const { fired, replay, count, windowEndsInMs } = await observe({ trigger: "tumbling" });
@@ -156,11 +165,17 @@ describe("batches", () => {
     const { results } = await worker.ok("batch", { calls });
     assert.equal(results.length, calls.length);
     const wrong = results.splice(50, 3);
-    assert.deepEqual(wrong.map(({ status }) => status), [400, 400, 400]);
+    assert.deepEqual(
+      wrong.map(({ status }) => status),
+      [400, 400, 400],
+    );
     assert.equal(wrong[0].body.error.field, "calls[50].key");
     assert.deepEqual(
       results.map(({ status, body }) => [status, body.allowed]),
-      keys.flatMap(() => [[200, true], [200, false]]),
+      keys.flatMap(() => [
+        [200, true],
+        [200, false],
+      ]),
     );
   });
 
@@ -209,9 +224,19 @@ describe("refusals name the field", () => {
     ["claim", { id: "x", ttl: "1h", payload: {} }, "bad_argument", "payload"],
     ["commit", { id: "x", ttl: "1h" }, "bad_argument", "token"],
     ["commit", { id: "x", ttl: "1h", token: "a b" }, "bad_argument", "token"],
-    ["commit", { id: "x", ttl: "1h", token: "t", result: "x".repeat(65_536) }, "bad_argument", "result"],
+    [
+      "commit",
+      { id: "x", ttl: "1h", token: "t", result: "x".repeat(65_536) },
+      "bad_argument",
+      "result",
+    ],
     ["observe", { identity: "x", window: 1 }, "bad_policy", "threshold"],
-    ["observe", { identity: "x", window: 1, threshold: 1, trigger: "both" }, "bad_policy", "trigger"],
+    [
+      "observe",
+      { identity: "x", window: 1, threshold: 1, trigger: "both" },
+      "bad_policy",
+      "trigger",
+    ],
     ["observe", { identity: "x", window: 1, threshold: 1, cooldown: -1 }, "bad_policy", "cooldown"],
     ["observe", { identity: "x", window: 1, threshold: 1, weight: 0 }, "bad_argument", "weight"],
     ["consume", [], "bad_argument", "body"],
@@ -242,7 +267,10 @@ async function raw(path, { method = "POST", headers = {}, body, token = TOKEN, d
     duplex,
   });
   const text = await response.text();
-  const json = response.headers.get("content-type") === "application/json" && text !== "" ? JSON.parse(text) : undefined;
+  const json =
+    response.headers.get("content-type") === "application/json" && text !== ""
+      ? JSON.parse(text)
+      : undefined;
   return { status: response.status, text, json, headers: response.headers };
 }
 
@@ -269,13 +297,26 @@ describe("requests", () => {
   test("JSON nested a hundred thousand deep is an answer like any other", async () => {
     const deep = "[".repeat(100_000) + "]".repeat(100_000);
     assert.equal((await raw("/v1/consume", { body: deep })).status, 400);
-    const { status, json } = await raw("/v1/commit", { body: `{"id":"deep","token":"t","ttl":1,"result":${deep}}` });
+    const { status, json } = await raw("/v1/commit", {
+      body: `{"id":"deep","token":"t","ttl":1,"result":${deep}}`,
+    });
     assert.deepEqual([status, json.error.field], [400, "result"]);
   });
 
   test("other types, methods and paths", async () => {
-    assert.equal((await raw("/v1/consume", { body, headers: { "content-type": "text/plain" } })).status, 415);
-    assert.equal((await raw("/v1/consume", { body, headers: { "content-type": "Application/JSON; charset=utf-8" } })).status, 200);
+    assert.equal(
+      (await raw("/v1/consume", { body, headers: { "content-type": "text/plain" } })).status,
+      415,
+    );
+    assert.equal(
+      (
+        await raw("/v1/consume", {
+          body,
+          headers: { "content-type": "Application/JSON; charset=utf-8" },
+        })
+      ).status,
+      200,
+    );
     const { status, headers } = await raw("/v1/consume", { method: "GET" });
     assert.deepEqual([status, headers.get("allow")], [405, "POST"]);
     for (const path of ["/v1/nothing", "/v1/", "/v1", "/v1/consume/", "/v1/Consume", "/nowhere"]) {
@@ -295,7 +336,13 @@ describe("tokens", () => {
   const body = JSON.stringify({ key: "k", limit: hour });
 
   test("none, a wrong one, one that is longer, and one in another place are refused", async () => {
-    for (const token of ["", "x".repeat(20), `${TOKEN}x`, TOKEN.slice(0, -1), TOKEN.toUpperCase()]) {
+    for (const token of [
+      "",
+      "x".repeat(20),
+      `${TOKEN}x`,
+      TOKEN.slice(0, -1),
+      TOKEN.toUpperCase(),
+    ]) {
       const { status, json, headers } = await raw("/v1/consume", { body, token });
       assert.deepEqual([status, json.error.code], [401, "unauthorized"]);
       assert.equal(headers.get("www-authenticate"), "Bearer");
@@ -317,8 +364,20 @@ describe("tokens", () => {
       const { status, body } = await consume(prefix, BOUND_TOKEN);
       assert.deepEqual([status, body.error.code, body.error.field], [403, "forbidden", "prefix"]);
     }
-    const { results } = await worker.ok("batch", { calls: [{ path: "has", id: "x", prefix: "tg" }, { path: "has", id: "x" }] }, BOUND_TOKEN);
-    assert.deepEqual(results.map(({ status }) => status), [403, 200]);
+    const { results } = await worker.ok(
+      "batch",
+      {
+        calls: [
+          { path: "has", id: "x", prefix: "tg" },
+          { path: "has", id: "x" },
+        ],
+      },
+      BOUND_TOKEN,
+    );
+    assert.deepEqual(
+      results.map(({ status }) => status),
+      [403, 200],
+    );
     assert.equal((await raw("/metrics", { method: "GET", token: BOUND_TOKEN })).status, 403);
   });
 
@@ -341,15 +400,19 @@ test("metrics are summed over the shards", async () => {
   const counted = async () => {
     const { text } = await raw("/metrics", { method: "GET" });
     const lines = text.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
-    return Object.fromEntries(lines.map((line) => [line.split(" ")[0], Number(line.split(" ")[1])]));
+    return Object.fromEntries(
+      lines.map((line) => [line.split(" ")[0], Number(line.split(" ")[1])]),
+    );
   };
   const before = await counted();
   await worker.ok("batch", {
-    calls: Array.from({ length: 100 }, fresh).flatMap((key) => [
-      { path: "consume", key, limit: hour, cost: 3 },
-      { path: "consume", key, limit: hour },
-      { path: "peek", key, limit: hour },
-    ].slice(0, 2)),
+    calls: Array.from({ length: 100 }, fresh).flatMap((key) =>
+      [
+        { path: "consume", key, limit: hour, cost: 3 },
+        { path: "consume", key, limit: hour },
+        { path: "peek", key, limit: hour },
+      ].slice(0, 2),
+    ),
   });
   const grown = await counted();
   for (const reason of ["ok", "limited"]) {

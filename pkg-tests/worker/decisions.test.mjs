@@ -35,7 +35,10 @@ for (const [number, { limits: limit, steps }] of sequences.entries()) {
       const calls = moment.map(({ op, cost }) => ({ path: op, key: `${number}`, cost, limit }));
       const { results } = await worker.ok("batch", { calls });
       const decisions = results.map(({ body: { local, dryRun, ...decision } }) => decision);
-      assert.deepEqual(decisions, moment.map(({ expect }) => expect));
+      assert.deepEqual(
+        decisions,
+        moment.map(({ expect }) => expect),
+      );
     }
   });
 }

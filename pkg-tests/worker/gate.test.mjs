@@ -7,17 +7,27 @@ import { createServer } from "node:http";
 import { after, before, describe, test } from "node:test";
 import { Server } from "socket.io";
 import { io as connect } from "socket.io-client";
-import { serve, TOKEN, TOKENS } from "./served.mjs";
+import { serve, TOKENS } from "./served.mjs";
 
 const limit = { limit: 2, window: "1h" };
 const policies = {
   version: 1,
   routes: [
-    { path: "/login", methods: ["POST"], limit: { ...limit, name: "log\"in" } },
-    { path: "/deep/*", limit: [{ ...limit, name: "few" }, { limit: 5, window: 1500, burst: 3, name: "many" }] },
+    { path: "/login", methods: ["POST"], limit: { ...limit, name: 'log"in' } },
+    {
+      path: "/deep/*",
+      limit: [
+        { ...limit, name: "few" },
+        { limit: 5, window: 1500, burst: 3, name: "many" },
+      ],
+    },
     { path: "/keyed", limit: { limit: 4, window: "1h" }, header: { name: "X-Api-Key", limit } },
     { path: "/costly", limit, cost: 3 },
-    { path: "/socket.io/*", only: "handshakes", limit: { limit: 3, window: "1h", algorithm: "fixed-window" } },
+    {
+      path: "/socket.io/*",
+      only: "handshakes",
+      limit: { limit: 3, window: "1h", algorithm: "fixed-window" },
+    },
   ],
 };
 
@@ -29,7 +39,8 @@ async function startOrigin() {
     for await (const chunk of request) chunks.push(chunk);
     const { method, url, headers } = request;
     origin.seen.push(url);
-    if (url === "/away") return response.writeHead(302, { location: "https://elsewhere.example/" }).end();
+    if (url === "/away")
+      return response.writeHead(302, { location: "https://elsewhere.example/" }).end();
     if (url === "/cookies") response.setHeader("set-cookie", ["a=1", "b=2"]);
     response.writeHead(url === "/teapot" ? 418 : 200, { "content-type": "application/json" });
     response.end(JSON.stringify({ method, url, headers, body: Buffer.concat(chunks).toString() }));
@@ -71,7 +82,8 @@ const ask = (path, address, init = {}) =>
 
 const statuses = async (count, path, address, init) => {
   const responses = [];
-  for (let index = 0; index < count; index += 1) responses.push((await ask(path, address, init)).status);
+  for (let index = 0; index < count; index += 1)
+    responses.push((await ask(path, address, init)).status);
   return responses;
 };
 
@@ -83,7 +95,10 @@ describe("what is passed on", () => {
       headers: { "x-mine": "1", authorization: "Bearer theirs" },
     });
     const { method, url, headers, body } = await response.json();
-    assert.deepEqual({ method, url, body }, { method: "PUT", url: "/a/b%20c?x=%2F&y", body: "text" });
+    assert.deepEqual(
+      { method, url, body },
+      { method: "PUT", url: "/a/b%20c?x=%2F&y", body: "text" },
+    );
     assert.equal(headers["x-mine"], "1");
     assert.equal(headers.authorization, "Bearer theirs");
     assert.equal(headers.host, new URL(origin.url).host);
@@ -93,12 +108,24 @@ describe("what is passed on", () => {
 
   test("a redirect is the client's to follow", async () => {
     const response = await ask("/away", fresh());
-    assert.deepEqual([response.status, response.headers.get("location")], [302, "https://elsewhere.example/"]);
+    assert.deepEqual(
+      [response.status, response.headers.get("location")],
+      [302, "https://elsewhere.example/"],
+    );
   });
 
   test("our own paths are never passed on, however they are written", async () => {
     const { length } = origin.seen;
-    for (const path of ["/v1/x", "/v1", "//v1/consume", "/%76%31/consume", "/x/..%2fv1/consume", "/metrics", "/healthz/", "/openapi.json/x"]) {
+    for (const path of [
+      "/v1/x",
+      "/v1",
+      "//v1/consume",
+      "/%76%31/consume",
+      "/x/..%2fv1/consume",
+      "/metrics",
+      "/healthz/",
+      "/openapi.json/x",
+    ]) {
       assert.ok((await ask(path, fresh())).status >= 400, path);
     }
     assert.equal((await ask("/healthz", fresh())).status, 200);
@@ -106,7 +133,8 @@ describe("what is passed on", () => {
   });
 
   test("an escape that is broken is 400", async () => {
-    for (const path of ["/%zz", "/a%", "/a%00b"]) assert.equal((await ask(path, fresh())).status, 400);
+    for (const path of ["/%zz", "/a%", "/a%00b"])
+      assert.equal((await ask(path, fresh())).status, 400);
   });
 });
 
@@ -144,7 +172,18 @@ describe("what is limited", () => {
   });
 
   test("every way of writing a path is the same budget, and the origin is sent the one that was matched", async () => {
-    const ways = ["/deep/x", "//deep//x", "/a/../deep/x", "/%64eep/x", "/deep%2fx", "/deep/%2e/x", "/DEEP/x", "/deep/x/", "/deep%5Cx", "/deep"];
+    const ways = [
+      "/deep/x",
+      "//deep//x",
+      "/a/../deep/x",
+      "/%64eep/x",
+      "/deep%2fx",
+      "/deep/%2e/x",
+      "/DEEP/x",
+      "/deep/x/",
+      "/deep%5Cx",
+      "/deep",
+    ];
     for (const way of ways) {
       const address = fresh();
       assert.deepEqual(await statuses(3, way, address), [200, 200, 429], way);
@@ -155,28 +194,41 @@ describe("what is limited", () => {
   });
 
   test("only the platform's header names an address, and IPv6 counts by its network", async () => {
-    const spoofed = (number) => ({ headers: { "x-forwarded-for": `198.51.100.${number}`, "x-real-ip": `198.51.100.${number}`, forwarded: `for=198.51.100.${number}` } });
+    const spoofed = (number) => ({
+      headers: {
+        "x-forwarded-for": `198.51.100.${number}`,
+        "x-real-ip": `198.51.100.${number}`,
+        forwarded: `for=198.51.100.${number}`,
+      },
+    });
     const address = fresh();
     const answers = [];
-    for (const number of [1, 2, 3]) answers.push((await ask("/deep/x", address, spoofed(number))).status);
+    for (const number of [1, 2, 3])
+      answers.push((await ask("/deep/x", address, spoofed(number))).status);
     assert.deepEqual(answers, [200, 200, 429]);
     const network = [];
-    for (const host of [1, 2, 3]) network.push((await ask("/deep/x", `2001:db8:0:1::${host}`)).status);
+    for (const host of [1, 2, 3])
+      network.push((await ask("/deep/x", `2001:db8:0:1::${host}`)).status);
     assert.deepEqual(network, [200, 200, 429]);
     assert.equal((await ask("/deep/x", "2001:db8:0:2::1")).status, 200);
   });
 
   test("a key from a header is charged together with its address", async () => {
-    const keyed = (key, address) => ask("/keyed", address, { headers: { "x-api-key": key } }).then(({ status }) => status);
+    const keyed = (key, address) =>
+      ask("/keyed", address, { headers: { "x-api-key": key } }).then(({ status }) => status);
     // One key from many addresses.
     const shared = [fresh(), fresh(), fresh()];
-    assert.deepEqual([await keyed("k1", shared[0]), await keyed("k1", shared[1]), await keyed("k1", shared[2])], [200, 200, 429]);
+    assert.deepEqual(
+      [await keyed("k1", shared[0]), await keyed("k1", shared[1]), await keyed("k1", shared[2])],
+      [200, 200, 429],
+    );
     // What the key denied was not charged to the address: all four are left.
     assert.deepEqual(await statuses(5, "/keyed", shared[2]), [200, 200, 200, 200, 429]);
     // One address that makes keys up.
     const address = fresh();
     const made = [];
-    for (let number = 0; number < 5; number += 1) made.push(await keyed(`made-up-${number}`, address));
+    for (let number = 0; number < 5; number += 1)
+      made.push(await keyed(`made-up-${number}`, address));
     assert.deepEqual(made, [200, 200, 200, 200, 429]);
   });
 });
@@ -188,10 +240,18 @@ test("a Socket.IO server behind the gate: WebSockets pass, handshakes are limite
   behind.listen(0, "127.0.0.1");
   await once(behind, "listening");
   const gate = await serve({
-    env: { ORIGIN: `http://127.0.0.1:${behind.address().port}`, POLICIES: JSON.stringify(policies) },
+    env: {
+      ORIGIN: `http://127.0.0.1:${behind.address().port}`,
+      POLICIES: JSON.stringify(policies),
+    },
   });
   const open = async (transports, address) => {
-    const options = { transports, reconnection: false, forceNew: true, extraHeaders: { "cf-connecting-ip": address } };
+    const options = {
+      transports,
+      reconnection: false,
+      forceNew: true,
+      extraHeaders: { "cf-connecting-ip": address },
+    };
     const socket = connect(gate.url, options);
     await Promise.race([
       once(socket, "connect"),
@@ -201,10 +261,15 @@ test("a Socket.IO server behind the gate: WebSockets pass, handshakes are limite
   };
   try {
     const address = fresh();
-    const sockets = [await open(["websocket"], address), await open(["polling"], address), await open(["polling", "websocket"], address)];
+    const sockets = [
+      await open(["websocket"], address),
+      await open(["polling"], address),
+      await open(["polling", "websocket"], address),
+    ];
     // Far more requests than the limit, within the sessions.
     for (const socket of sockets) {
-      for (let number = 0; number < 10; number += 1) assert.equal(await socket.emitWithAck("echo", number), number);
+      for (let number = 0; number < 10; number += 1)
+        assert.equal(await socket.emitWithAck("echo", number), number);
     }
     const binary = Buffer.from([0, 1, 255]);
     assert.deepEqual(Buffer.from(await sockets[0].emitWithAck("echo", binary)), binary);
@@ -240,7 +305,11 @@ describe("settings", () => {
   });
 
   test("no policies, and policies that make no sense, are 503 and say why", async () => {
-    const cases = [[undefined, "POLICIES"], ["{", "JSON"], ['{"version":1,"routes":[{"path":"x"}]}', "routes[0].path"]];
+    const cases = [
+      [undefined, "POLICIES"],
+      ["{", "JSON"],
+      ['{"version":1,"routes":[{"path":"x"}]}', "routes[0].path"],
+    ];
     for (const [document, says] of cases) {
       const env = { ORIGIN: origin.url, ...(document && { POLICIES: document }) };
       const { status, text } = await answerOf(env);
@@ -250,7 +319,12 @@ describe("settings", () => {
   });
 
   test("an origin that makes no sense is 503, and one that is not there 502", async () => {
-    for (const ORIGIN of ["nowhere", "ftp://x.example", "https://x.example/path", "https://x.example?x"]) {
+    for (const ORIGIN of [
+      "nowhere",
+      "ftp://x.example",
+      "https://x.example/path",
+      "https://x.example?x",
+    ]) {
       assert.equal((await answerOf({ ORIGIN, POLICIES })).status, 503, ORIGIN);
     }
     const { status, text } = await answerOf({ ORIGIN: "http://127.0.0.1:1", POLICIES });
@@ -263,7 +337,12 @@ describe("settings", () => {
       // The port that it will get is not known before; the host that it is asked for is.
       const { hostname, port } = new URL(loop.url);
       const { request } = await import("node:http");
-      const asked = request({ hostname, port, path: "/x", headers: { host: "gate.localhost" } }).end();
+      const asked = request({
+        hostname,
+        port,
+        path: "/x",
+        headers: { host: "gate.localhost" },
+      }).end();
       const [response] = await once(asked, "response");
       response.resume();
       assert.equal(response.statusCode, 503);
@@ -273,7 +352,10 @@ describe("settings", () => {
   });
 
   test("a store that fails: each route's onError", async () => {
-    const routes = [{ path: "/a", limit, onError: "allow" }, { path: "/d", limit }];
+    const routes = [
+      { path: "/a", limit, onError: "allow" },
+      { path: "/d", limit },
+    ];
     const env = {
       ORIGIN: origin.url,
       POLICIES: JSON.stringify({ version: 1, routes }),
@@ -288,7 +370,8 @@ describe("settings", () => {
 });
 
 test("policies in KV: live within a minute of a change, and the last good ones stay", async () => {
-  const document = (version, path) => JSON.stringify({ version, routes: [{ path, limit: { limit: 1, window: "1h" } }] });
+  const document = (version, path) =>
+    JSON.stringify({ version, routes: [{ path, limit: { limit: 1, window: "1h" } }] });
   const kv = { status: 200, text: document(1, "/one"), reads: 0 };
   const namespace = createServer((_request, response) => {
     kv.reads += 1;
@@ -300,10 +383,15 @@ test("policies in KV: live within a minute of a change, and the last good ones s
     clock: true,
     env: { TIDEGATE_TOKEN: TOKENS, ORIGIN: origin.url },
     bindings: ['(name = "POLICIES_KV", kvNamespace = "kv")'],
-    services: [`(name = "kv", external = (address = "127.0.0.1:${namespace.address().port}", http = ()))`],
+    services: [
+      `(name = "kv", external = (address = "127.0.0.1:${namespace.address().port}", http = ()))`,
+    ],
   });
   let now = 1_790_000_000_000;
-  const wait = (ms) => gate.setClock((now += ms));
+  const wait = (ms) => {
+    now += ms;
+    return gate.setClock(now);
+  };
   const limited = async (path) => {
     const headers = { "cf-connecting-ip": fresh() };
     const get = async () => (await fetch(gate.url + path, { headers })).status;
@@ -316,7 +404,12 @@ test("policies in KV: live within a minute of a change, and the last good ones s
     kv.text = document(2, "/two");
     await wait(60_000 - 30_000);
     assert.deepEqual([await limited("/one"), await limited("/two")], [false, true]);
-    const wrong = [["{", 200], [document(1, "/one"), 200], ["", 404], ["", 500]];
+    const wrong = [
+      ["{", 200],
+      [document(1, "/one"), 200],
+      ["", 404],
+      ["", 500],
+    ];
     for (const [text, status] of wrong) {
       Object.assign(kv, { text, status });
       await wait(60_000);

@@ -2,8 +2,8 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { RestProxy, respond, TOKEN as REST_TOKEN } from "../redis-rest/proxy.mjs";
 import { Server } from "../redis/servers.mjs";
+import { TOKEN as REST_TOKEN, RestProxy, respond } from "../redis-rest/proxy.mjs";
 import { serve, TOKENS } from "./served.mjs";
 
 const limit = { limit: 20, window: "1h" };
@@ -31,7 +31,9 @@ after(async () => {
 test("100 consumers of one key: exactly the limit, and one request each", async () => {
   await worker.ok("consume", { key: "first", limit });
   proxy.requests.length = 0;
-  const answers = await Promise.all(Array.from({ length: 100 }, () => worker.ok("consume", { key: "hot", limit })));
+  const answers = await Promise.all(
+    Array.from({ length: 100 }, () => worker.ok("consume", { key: "hot", limit })),
+  );
   assert.equal(answers.filter(({ allowed }) => allowed).length, 20);
   assert.equal(proxy.requests.length, 100);
 });
@@ -76,12 +78,19 @@ test("a server that fails, refuses or talks nonsense is a store error, and is as
   for (const fault of faults) {
     proxy.fault = fault;
     proxy.requests.length = 0;
-    const { status, body } = await worker.call("consume", { key: "x", limit: [limit, { ...limit, name: "b" }] });
+    const { status, body } = await worker.call("consume", {
+      key: "x",
+      limit: [limit, { ...limit, name: "b" }],
+    });
     assert.deepEqual([status, body.error.code], [503, "store"], `${fault}`);
     assert.equal(proxy.requests.length, 1);
   }
   proxy.fault = undefined;
-  assert.equal((await worker.ok("consume", { key: "x", limit })).remaining, 19, "and nothing was charged");
+  assert.equal(
+    (await worker.ok("consume", { key: "x", limit })).remaining,
+    19,
+    "and nothing was charged",
+  );
 });
 
 test("a server that forgot the script is given it again", async () => {

@@ -47,7 +47,13 @@ export function makeDisk() {
  * @param options.source another module around it
  */
 export async function serve(options = {}) {
-  const { env = { TIDEGATE_TOKEN: TOKENS }, clock = false, bindings = [], services = [], source } = options;
+  const {
+    env = { TIDEGATE_TOKEN: TOKENS },
+    clock = false,
+    bindings = [],
+    services = [],
+    source,
+  } = options;
   // SQLite is only where there is a disk.
   const disk = options.disk ?? makeDisk();
   const path = JSON.stringify(disk.path);
@@ -55,10 +61,7 @@ export async function serve(options = {}) {
     env,
     date: "2026-11-01",
     services: [`(name = "disk", disk = (path = ${path}, writable = true))`, ...services],
-    bindings: [
-      '(name = "TIDEGATE_SHARD", durableObjectNamespace = "TidegateShard")',
-      ...bindings,
-    ],
+    bindings: ['(name = "TIDEGATE_SHARD", durableObjectNamespace = "TidegateShard")', ...bindings],
     config: `durableObjectNamespaces = [(className = "TidegateShard", uniqueKey = "tidegate", enableSql = true)], durableObjectStorage = (localDisk = "disk")`,
   });
   const stop = worker.stop;

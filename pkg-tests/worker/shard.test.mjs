@@ -26,7 +26,10 @@ describe("one Worker", () => {
     const answers = await many(200, () => worker.ok("consume", { key: "hot", limit }));
     assert.equal(admitted(answers), 50);
     const left = answers.filter(({ allowed }) => allowed).map(({ remaining }) => remaining);
-    assert.deepEqual(left.sort((a, b) => b - a), Array.from({ length: 50 }, (_, index) => 49 - index));
+    assert.deepEqual(
+      left.sort((a, b) => b - a),
+      Array.from({ length: 50 }, (_, index) => 49 - index),
+    );
   });
 
   test("200 callers of first, claim and observe at once: one winner", async () => {
@@ -34,7 +37,9 @@ describe("one Worker", () => {
     assert.equal(firsts.filter(({ first }) => first).length, 1);
     const claims = await many(200, () => worker.ok("claim", { id: "c", ttl: "1h" }));
     assert.equal(claims.filter(({ status }) => status === "fresh").length, 1);
-    const seen = await many(200, () => worker.ok("observe", { identity: "i", threshold: 100, window: "365d" }));
+    const seen = await many(200, () =>
+      worker.ok("observe", { identity: "i", threshold: 100, window: "365d" }),
+    );
     assert.equal(seen.filter(({ fired }) => fired).length, 1);
     assert.equal(Math.max(...seen.map(({ count }) => count)), 200);
   });
@@ -136,8 +141,27 @@ const open = `
 
   export class TidegateShard {
     constructor(state, env) {
-      const shard = new Shard(state, env);
       const { storage } = state;
+      const cursors = [];
+      const sql = {
+        get databaseSize() {
+          return storage.sql.databaseSize;
+        },
+        exec(...args) {
+          const cursor = storage.sql.exec(...args);
+          cursors.push(cursor);
+          return cursor;
+        },
+      };
+      const watched = {
+        sql,
+        transactionSync: (body) => storage.transactionSync(body),
+        getAlarm: () => storage.getAlarm(),
+        setAlarm: (at) => storage.setAlarm(at),
+        deleteAll: () => storage.deleteAll(),
+      };
+      const shard = new Shard({ storage: watched }, env);
+      const sum = (name) => cursors.reduce((sum, cursor) => sum + cursor[name], 0);
       const told = () => ({
         rows: storage.sql.exec("SELECT name FROM sqlite_master WHERE name = 'records'").toArray().length === 0
           ? null
@@ -149,6 +173,11 @@ const open = `
       this.fetch = async (request) => {
         const { pathname } = new URL(request.url);
         if (pathname === "/told") return Response.json({ ...told(), alarm: await storage.getAlarm() });
+        if (pathname === "/rows") {
+          const rows = { read: sum("rowsRead"), written: sum("rowsWritten") };
+          cursors.length = 0;
+          return Response.json(rows);
+        }
         if (pathname === "/alarm") return Response.json(await shard.alarm() ?? null);
         return shard.fetch(request);
       };
@@ -173,13 +202,19 @@ describe("an object itself", () => {
   let worker;
   const name = "1/0";
   const send = async (path, body) => {
-    const response = await fetch(`${worker.url}/test/${path}?name=${name}`, { method: "POST", body });
+    const response = await fetch(`${worker.url}/test/${path}?name=${name}`, {
+      method: "POST",
+      body,
+    });
     return { status: response.status, text: await response.text() };
   };
   const told = async () => JSON.parse((await send("told")).text);
   // Far ahead, so that alarms are only ever run by a test.
   let now = Date.now() + 1e10;
-  const wait = (ms) => worker.setClock((now += ms));
+  const wait = (ms) => {
+    now += ms;
+    return worker.setClock(now);
+  };
 
   before(async () => {
     worker = await serve({ source: open, env: { TIDEGATE_SHARDS: "1" } });
@@ -189,7 +224,10 @@ describe("an object itself", () => {
   after(() => worker.stop());
 
   test("the wire: a batch in, packed replies out", async () => {
-    const { status, text } = await send("", "1;1\ntg:l:a\tC;1;default=b,1,1000,10\ntg:l:a\tC;20;default=b,1,1000,10\ntg:m:a\tF;60000");
+    const { status, text } = await send(
+      "",
+      "1;1\ntg:l:a\tC;1;default=b,1,1000,10\ntg:l:a\tC;20;default=b,1,1000,10\ntg:m:a\tF;60000",
+    );
     assert.deepEqual([status, text], [200, "9,1000;9,1000,0,2;"]);
     assert.deepEqual((await told()).rows, [
       { key: "tg:l:a", record: `1l|default=b,1,1000,10,1000,${now}.`, over_at: now + 1000 },
@@ -205,16 +243,34 @@ describe("an object itself", () => {
     assert.deepEqual((await told()).rows, before.rows);
   });
 
+  test("a decision reads a row and writes one; a denied one writes none", async () => {
+    const rows = async () => JSON.parse((await send("rows")).text);
+    const consume = (cost) => send("", `1;1\ntg:l:rows\tC;${cost};default=b,1,1000,10`);
+    await rows();
+    await consume(1);
+    assert.deepEqual(await rows(), { read: 0, written: 1 }, "a new key");
+    await consume(1);
+    assert.deepEqual(await rows(), { read: 1, written: 1 }, "a known key");
+    await consume(9);
+    assert.deepEqual(await rows(), { read: 1, written: 0 }, "denied");
+  });
+
   test("what is over is swept by an alarm, and an object with nothing left keeps nothing", async () => {
     const { alarm } = await told();
     assert.equal(alarm, now + 3_600_000);
     await wait(30_000);
     await send("alarm");
-    assert.deepEqual((await told()).rows.map(({ key }) => key), ["tg:m:a"]);
+    assert.deepEqual(
+      (await told()).rows.map(({ key }) => key),
+      ["tg:m:a"],
+    );
     assert.equal((await told()).alarm, now + 3_600_000, "an hour at least");
     await wait(30_000);
     await send("alarm");
-    assert.deepEqual(await told().then(({ rows, alarm }) => ({ rows, alarm })), { rows: null, alarm: null });
+    assert.deepEqual(await told().then(({ rows, alarm }) => ({ rows, alarm })), {
+      rows: null,
+      alarm: null,
+    });
     assert.equal((await send("", "1;1\ntg:m:a\tF;60000")).text, "", "and works again");
     assert.equal((await told()).alarm, now + 3_600_000);
   });

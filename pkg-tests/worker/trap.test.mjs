@@ -47,7 +47,10 @@ test("a trap in an object's critical section undoes it, and the isolate goes on"
     const { trapped } = await arm(-1);
     assert.equal(trapped, round + 1, "it did trap");
     const answers = await Promise.all(Array.from({ length: 5 }, () => consume("k")));
-    assert.deepEqual(answers.map(({ status }) => status), [200, 200, 200, 200, 200]);
+    assert.deepEqual(
+      answers.map(({ status }) => status),
+      [200, 200, 200, 200, 200],
+    );
   }
   const { remaining } = await worker.ok("peek", { key: "k", limit: { limit: 100, window: "1h" } });
   assert.equal(remaining, 100 - 16);
@@ -55,8 +58,13 @@ test("a trap in an object's critical section undoes it, and the isolate goes on"
 
 test("requests that were under way when another trapped end, one way or the other", async () => {
   await arm(2);
-  const answers = await Promise.allSettled(Array.from({ length: 20 }, (_, index) => consume(`under way ${index}`)));
-  assert.ok(answers.every(({ status }) => status === "fulfilled"), "none hangs");
+  const answers = await Promise.allSettled(
+    Array.from({ length: 20 }, (_, index) => consume(`under way ${index}`)),
+  );
+  assert.ok(
+    answers.every(({ status }) => status === "fulfilled"),
+    "none hangs",
+  );
   await arm(-1);
   assert.equal((await consume("afterwards")).status, 200);
 });
