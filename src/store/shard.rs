@@ -10,7 +10,16 @@
 //! tg:l:user:42<tab>C;1;default=b,1,1000,10
 //! ```
 //!
-//! The rows: key, record (the text of [`op::encode`]), and from when on the row may go.
+//! Shard `i` of `n` is the object named `n/i`, with `i` as [`of`] says; a batch is posted to its path `/`. 200 is
+//! a reply, 400 not a batch, 409 another number of shards than the object's own setting (`TIDEGATE_SHARDS`,
+//! 64 without it), 500 rows that cannot be reached. `/tally` answers the [`Tally`]'s numbers and the object's start,
+//! with spaces between them.
+//!
+//! The rows: key, record (the text of [`op::encode`]), and from when on the row may go. In SQLite:
+//!
+//! ```sql
+//! CREATE TABLE records (key TEXT PRIMARY KEY, record TEXT NOT NULL, over_at INTEGER NOT NULL) WITHOUT ROWID
+//! ```
 
 use crate::error::Error;
 use crate::op::{self, OwnedOp, Reply, StepError, Write};
