@@ -899,7 +899,12 @@ for i = 1, #KEYS do
   if ok and reply.err then
     reply = { 'error', reply.err }
   elseif not ok then
-    reply = { 'error', type(reply) == 'table' and reply.err or tostring(reply) }
+    local said = type(reply) == 'table' and reply.err or tostring(reply)
+    -- A replica takes no write of any key: that is for the client to hear, which may look for the master.
+    if said:find('READONLY', 1, true) then
+      return redis.error_reply(said:match('READONLY.*'))
+    end
+    reply = { 'error', said }
   end
   replies[i] = reply
 end
