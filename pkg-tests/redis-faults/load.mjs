@@ -5,32 +5,28 @@ import { after } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 
 const FAILURES = ["store-error", "timeout"];
+const ANSWERS = ["ok", "limited"];
+const CALLERS = 16;
 
 /** Callers that ask about one key after the other until they are told to stop. */
 export class Load {
   /** Every decision, in the order of their answers, with its key. */
   decisions = [];
-  #keys;
   #callers;
   #stopped = false;
 
-  constructor(limiter, keys, callers = 16) {
-    this.#keys = keys;
-    this.#callers = Promise.all(
-      Array.from({ length: callers }, (_, at) => this.#call(limiter, at)),
-    );
+  constructor(limiter, keys) {
+    this.keys = keys;
+    const call = (_, at) => this.#call(limiter, at);
+    this.#callers = Promise.all(Array.from({ length: CALLERS }, call));
   }
 
   async #call(limiter, first) {
     for (let at = first; !this.#stopped; at += 1) {
-      const key = this.#keys[at % this.#keys.length];
+      const key = this.keys[at % this.keys.length];
       this.decisions.push({ key, ...(await limiter.consume(key)) });
       await turn();
     }
-  }
-
-  get reasons() {
-    return new Set(this.decisions.map(({ reason }) => reason));
   }
 
   /** The decisions that were made without the store. */
@@ -40,28 +36,38 @@ export class Load {
 
   /** How many calls the store admitted, of all or of one key. */
   admitted(key) {
-    return this.#count(key, ({ reason, local }) => reason === "ok" && !local);
-  }
-
-  /** For how many the store did not answer, though it may have charged them. */
-  failed(key) {
-    return this.#count(key, ({ reason }) => FAILURES.includes(reason));
-  }
-
-  #count(key, counts) {
-    const ofKey = (decision) => key === undefined || decision.key === key;
-    return this.decisions.filter((decision) => ofKey(decision) && counts(decision)).length;
+    const counts = (decision) => decision.reason === "ok" && (key ?? decision.key) === decision.key;
+    return this.decisions.filter(counts).length;
   }
 
   /** Whether the store has denied every key since that many decisions were made. */
   isSpent(since = 0) {
     const denied = this.decisions.slice(since).filter(({ reason }) => reason === "limited");
-    return new Set(denied.map(({ key }) => key)).size === this.#keys.length;
+    return new Set(denied.map(({ key }) => key)).size === this.keys.length;
   }
 
   async stop() {
     this.#stopped = true;
     await this.#callers;
+  }
+}
+
+/**
+ * What must hold of a load whose budgets are spent: no key was admitted more often than its limit, but for what was
+ * `lost` of it. Only calls that were under way when the store failed, or that looked whether it was back, may have been
+ * charged without being admitted. Whoever was not told by the store was told by the policy.
+ */
+export function countsHold(load, limit, onStoreError = "deny", lost = new Map()) {
+  let charged = 0;
+  for (const key of load.keys) {
+    const [admitted, most] = [load.admitted(key), limit + (lost.get(key) ?? 0)];
+    assert.ok(admitted <= most, `${key}: ${admitted} admitted, at most ${most}`);
+    charged += most - admitted;
+  }
+  assert.ok(charged <= 2 * CALLERS, `${charged} charged in vain`);
+  for (const { reason, allowed } of load.decisions) {
+    assert.ok([...FAILURES, ...ANSWERS].includes(reason), reason);
+    if (FAILURES.includes(reason)) assert.equal(allowed, onStoreError === "allow");
   }
 }
 

@@ -8,7 +8,7 @@ import { RedisStore } from "tidegate/redis";
 import { disconnect, single } from "../redis/clients.mjs";
 import { KINDS, Server, until } from "../redis/servers.mjs";
 import { Wire } from "../redis/wire.mjs";
-import { everythingEnds, Load, nothingUnhandled } from "./load.mjs";
+import { countsHold, everythingEnds, Load, nothingUnhandled } from "./load.mjs";
 
 nothingUnhandled();
 
@@ -41,21 +41,12 @@ for (const kind of KINDS) {
       const load = new Load(make(prefix, "deny"), keys);
       await until("the load is on", () => load.admitted() > 200);
       await breaks();
-      await until("calls fail", () => load.failed() > 100);
+      await until("calls fail", () => load.failures.length > 100);
       await mends();
       const mended = load.decisions.length;
       await until("the budgets are spent", () => load.isSpent(mended));
       await load.stop();
       return load;
-    }
-
-    /** Nothing was admitted twice, and only what failed may have been charged without being admitted. */
-    function isExact(load) {
-      for (const key of keys) {
-        const [admitted, failed] = [load.admitted(key), load.failed(key)];
-        assert.ok(admitted <= LIMIT && admitted >= LIMIT - failed, `${admitted}, ${failed} failed`);
-      }
-      assert.ok(load.failures.every(({ allowed }) => !allowed));
     }
 
     test("hangs: each policy in its own words, then service resumes", async () => {
@@ -100,8 +91,7 @@ for (const kind of KINDS) {
         () => server.signal("SIGSTOP"),
         () => server.signal("SIGCONT"),
       );
-      assert.deepEqual(load.reasons, new Set(["ok", "timeout", "limited"]));
-      isExact(load);
+      countsHold(load, LIMIT);
     });
 
     test("is killed and restarted under load: what was admitted stays admitted", async () => {
@@ -110,8 +100,7 @@ for (const kind of KINDS) {
         () => server.kill(),
         () => server.restart(),
       );
-      assert.ok(load.reasons.has("store-error") || load.reasons.has("timeout"));
-      isExact(load);
+      countsHold(load, LIMIT);
       const store = new RedisStore(client, { prefix: "after" });
       const dedup = new Deduplicator({ ttl: "1h", store, timeout: "5s" });
       assert.deepEqual([await dedup.first("id"), await dedup.first("id")], [true, false]);
