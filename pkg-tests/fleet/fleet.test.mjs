@@ -78,8 +78,8 @@ for (const kind of KINDS) {
       });
     }
 
-    test("10 000 messages, each sent to all: handled once, and answered alike", async () => {
-      const messages = 10_000 * longer;
+    const messages = 10_000 * longer;
+    test(`${messages} messages, each sent to all: handled once, and answered alike`, async () => {
       const results = await together("messages", "messages", { messages });
       const handled = results.flatMap((result) => result.handled).sort((a, b) => a - b);
       assert.deepEqual(

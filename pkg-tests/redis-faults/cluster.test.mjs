@@ -6,7 +6,7 @@ import { after, before, describe, test } from "node:test";
 import { Limiter } from "tidegate";
 import { RedisStore } from "tidegate/redis";
 import { cluster, disconnect } from "../redis/clients.mjs";
-import { startCluster, until } from "../redis/servers.mjs";
+import { startCluster, stopAll, until } from "../redis/servers.mjs";
 import { killMaster, LIMIT, limit } from "./failover.mjs";
 import { countsHold, everythingEnds, keysOn, Load, nothingUnhandled } from "./load.mjs";
 
@@ -15,7 +15,6 @@ nothingUnhandled();
 const keys = Array.from({ length: 12 }, (_, at) => `key ${at}`);
 const stored = (prefix, key) => `${prefix}/tg:l:${key}`;
 const ports = (servers) => servers.map(({ port }) => port);
-const stopAll = (servers) => Promise.all(servers.map((server) => server.stop()));
 
 for (const [name, kind] of [
   ["ioredis", "redis"],
@@ -23,25 +22,29 @@ for (const [name, kind] of [
   ["iovalkey", "valkey"],
   ["GLIDE", "valkey"],
 ]) {
-  test(`a master dies: ${name}, ${kind}`, async () => {
+  test(`a master dies: ${name}, ${kind}`, async (t) => {
     const servers = await startCluster({ kind, replicas: 1 });
+    t.after(() => stopAll(servers));
     const [master, second, third, replica] = servers;
     const client = await cluster[name](ports(servers));
+    t.after(() => disconnect(client));
     const store = new RedisStore(client, { prefix: name });
     const load = new Load(new Limiter({ limit, store, onStoreError: "deny" }), keys);
+    t.after(() => load.stop());
     await until("the load is on", () => load.admitted() > 1_200);
     const held = await keysOn(master);
     const its = keys.filter((key) => held.includes(stored(name, key)));
     const lost = await killMaster(master, replica, load, its, name);
-    assert.ok([...lost.values()].some((units) => units > 0), "the bound is put to the test");
+    assert.ok(
+      [...lost.values()].some((units) => units > 0),
+      "the bound is put to the test",
+    );
 
     const killed = load.decisions.length;
     await until("the budgets are spent", () => load.isSpent(killed));
     await load.stop();
     countsHold(load, LIMIT, "deny", lost);
     await everythingEnds(second, third, replica);
-    disconnect(client);
-    await stopAll(servers);
   });
 }
 
@@ -57,12 +60,14 @@ for (const [kind, names] of [
     after(() => stopAll(servers));
 
     for (const name of names) {
-      test(`slots move while their keys are counted: ${name}`, async () => {
+      test(`slots move while their keys are counted: ${name}`, async (t) => {
         const client = await cluster[name](ports(servers));
+        t.after(() => disconnect(client));
         const prefix = `move ${name}`;
         const store = new RedisStore(client, { prefix });
         const load = new Load(new Limiter({ limit, store, timeout: "10s" }), keys);
         for (const server of servers) await server.ask("CONFIG", "RESETSTAT");
+        await until("the load is on", () => load.admitted() > 200);
         for (let at = 0; !load.isSpent(); at += 1) {
           await move(servers, stored(prefix, keys[at % keys.length]));
         }
@@ -71,11 +76,11 @@ for (const [kind, names] of [
         assert.match(errors.join(), /ASK:.*MOVED:/s, "callers were sent elsewhere");
         for (const key of keys) assert.equal(load.admitted(key), LIMIT, key);
         await everythingEnds(...servers);
-        disconnect(client);
       });
 
-      test(`nodes forget their scripts between calls: ${name}`, async () => {
+      test(`nodes forget their scripts between calls: ${name}`, async (t) => {
         const client = await cluster[name](ports(servers));
+        t.after(() => disconnect(client));
         const store = new RedisStore(client, { prefix: `flush ${name}` });
         const load = new Load(new Limiter({ limit, store, timeout: "10s" }), keys);
         while (!load.isSpent()) {
@@ -83,7 +88,6 @@ for (const [kind, names] of [
         }
         await load.stop();
         for (const key of keys) assert.equal(load.admitted(key), LIMIT, key);
-        disconnect(client);
       });
     }
   });
@@ -92,7 +96,9 @@ for (const [kind, names] of [
 /** Moves the slot of a key to another master, one key at a time, as a resharding does. */
 async function move(servers, key) {
   const slot = await servers[0].ask("CLUSTER", "KEYSLOT", key);
-  const owners = await Promise.all(servers.map((server) => server.ask("EXISTS", key).catch(() => 0)));
+  const owners = await Promise.all(
+    servers.map((server) => server.ask("EXISTS", key).catch(() => 0)),
+  );
   const from = servers[owners.indexOf(1)];
   const to = servers.find((server) => server !== from);
   const [fromId, toId] = await Promise.all([from, to].map((one) => one.ask("CLUSTER", "MYID")));

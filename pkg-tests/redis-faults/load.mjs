@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { after } from "node:test";
-import { setImmediate as turn } from "node:timers/promises";
+import { setTimeout as pause, setImmediate as turn } from "node:timers/promises";
 
 const FAILURES = ["store-error", "timeout"];
 const ANSWERS = ["ok", "limited"];
@@ -24,8 +24,10 @@ export class Load {
   async #call(limiter, first) {
     for (let at = first; !this.#stopped; at += 1) {
       const key = this.keys[at % this.keys.length];
-      this.decisions.push({ key, ...(await limiter.consume(key)) });
-      await turn();
+      const decision = await limiter.consume(key);
+      this.decisions.push({ key, ...decision });
+      // Whoever is not answered by the store leaves it the processor for a moment.
+      await (FAILURES.includes(decision.reason) ? pause(1) : turn());
     }
   }
 

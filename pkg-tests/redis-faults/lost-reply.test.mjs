@@ -7,8 +7,8 @@ import { Redis } from "ioredis";
 import { createSentinel } from "redis";
 import { BurstDetector, Deduplicator, Limiter } from "tidegate";
 import { RedisStore } from "tidegate/redis";
-import { cluster, disconnect, single } from "../redis/clients.mjs";
-import { KINDS, MASTER, Server, startCluster, until } from "../redis/servers.mjs";
+import { cluster, disconnect, quiet, single } from "../redis/clients.mjs";
+import { KINDS, MASTER, Server, startCluster, stopAll, until } from "../redis/servers.mjs";
 import { Wire } from "../redis/wire.mjs";
 import { everythingEnds, nothingUnhandled } from "./load.mjs";
 
@@ -83,17 +83,26 @@ for (const kind of KINDS) {
     });
 
     for (const name of Object.keys(single)) {
-      test(`${name} sends nothing twice`, async () => {
+      test(`${name} sends nothing twice`, async (t) => {
         await server.ask("FLUSHALL");
         const client = await single[name](wire.port);
+        t.after(() => disconnect(client));
         const store = new RedisStore(client, { cluster: false });
         await losesOneReply(store, Object.keys(expected), [wire], [server]);
-        disconnect(client);
       });
     }
 
-    test("a dedup or a burst that lost its reply is asked again by its token, and told the same", async () => {
+    test("nor does ioredis where it pipelines by itself", async (t) => {
+      await server.ask("FLUSHALL");
+      const client = new Redis(wire.port, { enableAutoPipelining: true });
+      t.after(() => disconnect(client));
+      const store = new RedisStore(client, { cluster: false });
+      await losesOneReply(store, Object.keys(expected), [wire], [server]);
+    });
+
+    test("a message is handled at most once, and a firing told again by its nonce", async (t) => {
       const client = await single.ioredis(wire.port);
+      t.after(() => disconnect(client));
       const store = new RedisStore(client, { cluster: false });
       const dedup = new Deduplicator({ store, ttl: "1h" });
       const bursts = new BurstDetector({ store, threshold: 1, window: "1h" });
@@ -105,38 +114,26 @@ for (const kind of KINDS) {
         await answer;
       };
       await lose(() => dedup.first("id"));
-      assert.equal(await dedup.first("id"), false, "handled at most once");
+      assert.equal(await dedup.first("id"), false);
       await lose(() => bursts.observe("who", { nonce: "n" }));
       const { fired, count, replay } = await bursts.observe("who", { nonce: "n" });
-      assert.deepEqual([fired, count, replay], [true, 1, true], "fired once, counted once");
-      disconnect(client);
-    });
-
-    test("nor does ioredis where it pipelines by itself", async () => {
-      await server.ask("FLUSHALL");
-      const client = new Redis(wire.port, { enableAutoPipelining: true });
-      const store = new RedisStore(client, { cluster: false });
-      await losesOneReply(store, Object.keys(expected), [wire], [server]);
-      client.disconnect();
+      assert.deepEqual([fired, count, replay], [true, 1, true]);
     });
   });
 }
 
-test("nor does node-redis over Sentinel, told not to", async () => {
+test("nor does node-redis over Sentinel, told not to", async (t) => {
   const server = await Server.start();
   const wire = await Wire.start(server.port);
   const sentinel = await Server.start([], "redis-sentinel");
+  t.after(() => stopAll([wire, sentinel, server]));
   await sentinel.ask("SENTINEL", "MONITOR", MASTER, "127.0.0.1", String(wire.port), "1");
   const sentinelRootNodes = [{ host: "127.0.0.1", port: sentinel.port }];
   const options = { name: MASTER, sentinelRootNodes, maxCommandRediscovers: 0 };
-  const client = await createSentinel(options)
-    .on("error", () => {})
-    .connect();
+  const client = await quiet(createSentinel(options)).connect();
+  t.after(() => disconnect(client));
   const store = new RedisStore(client, { cluster: false });
   await losesOneReply(store, Object.keys(expected), [wire], [server]);
-  client.destroy();
-  await wire.stop();
-  await Promise.all([server.stop(), sentinel.stop()]);
 });
 
 for (const [name, kind] of [
@@ -145,15 +142,15 @@ for (const [name, kind] of [
   ["iovalkey", "valkey"],
   ["GLIDE", "valkey"],
 ]) {
-  test(`on a cluster, ${name} sends nothing twice`, async () => {
+  test(`on a cluster, ${name} sends nothing twice`, async (t) => {
     const wires = await Promise.all([1, 2, 3].map(() => Wire.start()));
     const args = (at) => ["--cluster-announce-port", String(wires[at].port)];
     const servers = await startCluster({ kind, args });
+    t.after(() => stopAll([...wires, ...servers]));
     for (const [at, wire] of wires.entries()) wire.target = servers[at].port;
     const client = await cluster[name](wires.map(({ port }) => port));
+    t.after(() => disconnect(client));
     await losesOneReply(new RedisStore(client, { cluster: true }), ["deny"], wires, servers);
-    disconnect(client);
     await everythingEnds(...servers);
-    await Promise.all([...wires, ...servers].map((one) => one.stop()));
   });
 }

@@ -8,8 +8,8 @@ import { Redis as Valkey } from "iovalkey";
 import { createSentinel } from "redis";
 import { Limiter } from "tidegate";
 import { RedisStore } from "tidegate/redis";
-import { disconnect } from "../redis/clients.mjs";
-import { MASTER, startSentinels, until } from "../redis/servers.mjs";
+import { disconnect, quiet } from "../redis/clients.mjs";
+import { MASTER, startSentinels, stopAll, until } from "../redis/servers.mjs";
 import { killMaster, LIMIT, limit } from "./failover.mjs";
 import { countsHold, everythingEnds, Load, nothingUnhandled } from "./load.mjs";
 
@@ -17,7 +17,6 @@ nothingUnhandled();
 
 const keys = Array.from({ length: 10 }, (_, at) => `key ${at}`);
 const host = "127.0.0.1";
-const quiet = (client) => client.on("error", () => {});
 
 const clients = {
   ioredis: (sentinels) => quiet(new Redis({ sentinels, name: MASTER })),
@@ -31,12 +30,14 @@ for (const [name, kind, onStoreError] of [
   ["iovalkey", "valkey", "allow"],
   ["node-redis", "redis", "deny"],
 ]) {
-  test(`the master dies: ${name}, ${kind}, "${onStoreError}"`, async () => {
+  test(`the master dies: ${name}, ${kind}, "${onStoreError}"`, async (t) => {
     const { master, replica, sentinels, all } = await startSentinels(kind);
+    t.after(() => stopAll(all));
     const client = await clients[name](sentinels.map(({ port }) => ({ host, port })));
+    t.after(() => disconnect(client));
     const store = new RedisStore(client, { prefix: name, cluster: false });
-    const limiter = new Limiter({ limit, store, onStoreError });
-    const load = new Load(limiter, keys);
+    const load = new Load(new Limiter({ limit, store, onStoreError }), keys);
+    t.after(() => load.stop());
     await until("the load is on", () => load.admitted() > 1_000);
     const lost = await killMaster(master, replica, load, keys, name);
     assert.ok(
@@ -49,7 +50,5 @@ for (const [name, kind, onStoreError] of [
     await load.stop();
     countsHold(load, LIMIT, onStoreError, lost);
     await everythingEnds(replica);
-    disconnect(client);
-    await Promise.all(all.map((server) => server.stop()));
   });
 }

@@ -106,6 +106,25 @@ for (const kind of KINDS) {
       assert.deepEqual([await dedup.first("id"), await dedup.first("id")], [true, false]);
     });
 
+    test("is away, and the client keeps nothing for later: calls fail at once, and charge nothing", async () => {
+      const client = new Redis(server.port, { enableOfflineQueue: false, retryStrategy: () => 20 });
+      client.on("error", () => {});
+      await until("it is connected", () => client.status === "ready");
+      const store = new RedisStore(client, { prefix: "at once" });
+      const limiter = new Limiter({ limit, store, onStoreError: "deny", timeout: "20s" });
+      assert.equal((await limiter.consume("key")).remaining, LIMIT - 1);
+      await server.kill();
+      assert.equal((await limiter.consume("key")).reason, "store-error");
+      await server.restart();
+      let decision;
+      await until("it answers", async () => {
+        decision = await limiter.consume("key");
+        return decision.reason === "ok";
+      });
+      assert.equal(decision.remaining, LIMIT - 2);
+      client.disconnect();
+    });
+
     test("forgets its scripts between calls: nobody notices", async () => {
       const load = new Load(make("flush", "throw", "5s"), keys);
       while (!load.isSpent()) await server.ask("SCRIPT", "FLUSH");

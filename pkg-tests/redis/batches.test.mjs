@@ -6,7 +6,7 @@ import { after, before, describe, test } from "node:test";
 import { Limiter } from "tidegate";
 import { RedisStore } from "tidegate/redis";
 import { cluster, disconnect, single } from "./clients.mjs";
-import { Server, startCluster } from "./servers.mjs";
+import { Server, startCluster, stopAll } from "./servers.mjs";
 
 const limit = { limit: 1000, window: "1h" };
 const digest = (text) => createHash("sha1").update(text).digest("hex");
@@ -79,7 +79,7 @@ describe("on a cluster", () => {
   });
   after(async () => {
     disconnect(client);
-    await Promise.all(servers.map((server) => server.stop()));
+    await stopAll(servers);
   });
 
   test("decisions of one tick travel in one call per slot", async () => {

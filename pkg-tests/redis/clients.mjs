@@ -10,7 +10,7 @@ Logger.setLoggerConfig("off");
 const host = "127.0.0.1";
 const url = (port) => `redis://${host}:${port}`;
 /** Clients tell of a lost connection, which the tests bring about. */
-const quiet = (client) => client.on("error", () => {});
+export const quiet = (client) => client.on("error", () => {});
 const soon = () => 20;
 
 /** Each on a single server. */

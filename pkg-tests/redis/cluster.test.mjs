@@ -5,28 +5,30 @@ import { after, before, describe, test } from "node:test";
 import { storeConformance } from "tidegate/conformance";
 import { RedisStore } from "tidegate/redis";
 import { cluster, disconnect } from "./clients.mjs";
-import { KINDS, startCluster } from "./servers.mjs";
+import { startCluster, stopAll } from "./servers.mjs";
 
 let prefixes = 0;
 
-for (const kind of KINDS) {
+for (const [kind, names] of [
+  ["redis", ["ioredis", "node-redis"]],
+  ["valkey", ["iovalkey", "GLIDE"]],
+]) {
   describe(kind, () => {
     const clients = {};
     let servers;
 
     before(async () => {
       servers = await startCluster({ kind });
-      for (const [name, connect] of Object.entries(cluster)) {
-        clients[name] = await connect(servers.map(({ port }) => port));
-      }
+      const ports = servers.map(({ port }) => port);
+      for (const name of names) clients[name] = await cluster[name](ports);
     });
 
     after(async () => {
       for (const client of Object.values(clients)) disconnect(client);
-      await Promise.all(servers.map((server) => server.stop()));
+      await stopAll(servers);
     });
 
-    for (const name of Object.keys(cluster)) {
+    for (const name of names) {
       describe(`conformance over ${name}`, () => {
         storeConformance(test, () => new RedisStore(clients[name], { prefix: `p${prefixes++}` }));
       });

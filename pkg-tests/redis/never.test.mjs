@@ -3,10 +3,11 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import { Limiter } from "tidegate";
 import { storeConformance } from "tidegate/conformance";
 import { RedisStore } from "tidegate/redis";
 import { disconnect, single } from "./clients.mjs";
-import { KINDS, Server } from "./servers.mjs";
+import { KINDS, Server, until } from "./servers.mjs";
 
 const ALLOWED = ["get", "set", "del", "pttl", "time"];
 const USER = ["on", "nopass", "~mine*", "-@all", "+@connection", "+evalsha", "+eval"];
@@ -20,6 +21,12 @@ for (const kind of KINDS) {
     /** Every command, and whether a script ran it. */
     const seen = [];
     let prefixes = 0;
+
+    /** Waits for what was sent so far to be written down. */
+    async function untilSeen(mark) {
+      await server.ask("ECHO", mark);
+      await until("it is seen", () => seen.at(-1)?.args[0] === mark);
+    }
 
     before(async () => {
       server = await Server.start([], `${kind}-server`);
@@ -40,11 +47,20 @@ for (const kind of KINDS) {
       await server.stop();
     });
 
+    test("whether it is a cluster is asked once, also where that may not be asked", async () => {
+      const store = new RedisStore(client, { prefix: `mine${prefixes++}` });
+      const limiter = new Limiter({ limit: { limit: 9, window: "1h" }, store });
+      for (const remaining of [8, 7, 6]) {
+        assert.equal((await limiter.consume("key")).remaining, remaining);
+      }
+      await untilSeen("three decisions");
+      assert.equal(seen.filter(({ name }) => name === "evalsha").length, 4);
+    });
+
     storeConformance(test, () => new RedisStore(client, { prefix: `mine${prefixes++}` }));
 
     test("scripts touch declared keys alone, and what they write has an end", async () => {
-      await server.ask("ECHO", "the end");
-      while (seen.at(-1)?.args[0] !== "the end") await new Promise(setImmediate);
+      await untilSeen("the end");
       let declared;
       let written = 0;
       for (const { name, args, inScript } of seen) {

@@ -25,7 +25,7 @@ export async function freePort() {
 }
 
 /** Asks again and again until it is so. */
-export async function until(what, isSo, patienceMs = 15_000) {
+export async function until(what, isSo, patienceMs = 20_000) {
   const deadline = Date.now() + patienceMs;
   while (!(await isSo())) {
     if (Date.now() > deadline) throw new Error(`still not so: ${what}`);
@@ -37,6 +37,8 @@ const running = new Set();
 process.on("exit", () => {
   for (const child of running) child.kill("SIGKILL");
 });
+
+export const stopAll = (servers) => Promise.all(servers.map((server) => server.stop()));
 
 /** A server without persistence. `signal`, `kill` and `restart` are what a machine does to it. */
 export class Server {
@@ -65,6 +67,7 @@ export class Server {
     const args = [...address, "--save", "", "--appendonly", "no", ...this.args];
     if (this.program.endsWith("-sentinel")) args.unshift(this.#emptyFile("sentinel.conf"));
     const child = spawn(this.program, args, { stdio: "ignore" });
+    child.unref(); // a test that failed does not wait for it
     this.#process = child;
     running.add(child);
     child.once("exit", () => running.delete(child));
@@ -102,6 +105,7 @@ export class Server {
 
   async kill() {
     if (!running.has(this.#process)) return;
+    this.#process.ref();
     const ended = once(this.#process, "exit");
     this.#process.kill("SIGKILL");
     await ended;
@@ -134,7 +138,7 @@ export async function startSentinels(kind = "redis") {
   const sentinels = await Promise.all([1, 2, 3].map(() => Server.start([], `${kind}-sentinel`)));
   for (const sentinel of sentinels) {
     await sentinel.ask("SENTINEL", "MONITOR", MASTER, "127.0.0.1", String(master.port), "2");
-    const patience = ["down-after-milliseconds", "500", "failover-timeout", "3000"];
+    const patience = ["down-after-milliseconds", "500", "failover-timeout", "1500"];
     await sentinel.ask("SENTINEL", "SET", MASTER, ...patience);
   }
   for (const sentinel of sentinels) {
