@@ -73,7 +73,12 @@ impl Server {
         for run in runs(&batch.iter().map(encoded).collect::<Vec<_>>()) {
             call.arg(run);
         }
-        call.invoke(&mut self.connection).expect("the script runs")
+        match call.invoke(&mut self.connection).expect("the script runs") {
+            redis::Value::Array(list) => {
+                redis::from_redis_value(redis::Value::Array(list)).unwrap()
+            }
+            text => vec![redis::from_redis_value(text).unwrap()],
+        }
     }
 
     fn stored(&mut self, key: &str) -> (Option<String>, i64) {

@@ -77,8 +77,9 @@ pub fn runs(ops: &[String]) -> Vec<String> {
     same.filter_map(|run| Some(format!("{};{}", run.len(), run.first()?))).collect()
 }
 
-/// The answers that the script's reply stands for, in the order of the operations: of each what the server
-/// said, or [`Error::Nonsense`] for what the script does not say of it.
+/// The answers that the script's reply stands for, in the order of the operations. `reply` is the text that
+/// the script answered, or the list of them. Of each operation it is what the server said, or
+/// [`Error::Nonsense`] for what the script does not say.
 ///
 /// # Errors
 /// [`Error::Nonsense`] for what is no reply to so many operations.

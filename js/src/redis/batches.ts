@@ -1,8 +1,17 @@
-import { Pending, type Waiter } from "../pending.js";
+import { isolatesRequests } from "#wasm";
+import type { Pending } from "../pending.js";
+import { Operation, type Read, runsOf } from "./operation.js";
 import { Replies } from "./replies.js";
 
-/** Sends the operations of one batch: the key of each, and the operations themselves as the script's arguments. */
+/** Sends one batch: the key of each operation, and the operations as the script's arguments. */
 export type SendBatch = (keys: string[], ops: string[]) => Promise<unknown>;
+
+/** Whether there is a way to let others run before going on. */
+const HAS_TURNS = typeof setImmediate === "function" && !isolatesRequests;
+/** So many calls keep the server busy while replies are read here. */
+const BUSY = 4;
+/** Fewer operations than this are not worth a call of their own. */
+const FEW = 8;
 
 /**
  * Collects the operations that are asked for in the same tick, and sends them together, in order. A lone
@@ -15,7 +24,10 @@ export class Batches {
   /** Which operations may travel together: all, or those of one cluster slot. */
   readonly #group: (key: string) => number;
   #waiting: Operation<unknown>[] = [];
+  /** Calls to the server. */
   #underWay = 0;
+  /** Turns in which callers are still to be answered. */
+  #turns = 0;
 
   constructor(send: SendBatch, maxBatch: number, group: (key: string) => number) {
     this.#send = send;
@@ -24,15 +36,11 @@ export class Batches {
   }
 
   /** Answers what `read` makes of the operation's reply. */
-  add<T>(
-    key: string,
-    op: string,
-    read: (numbers: readonly number[], replies: Replies) => T,
-  ): Pending<T> {
+  add<T>(key: string, op: string, read: Read<T>): Pending<T> {
     const operation = new Operation(key, op, read);
     this.#waiting.push(operation as Operation<unknown>);
     if (this.#waiting.length === 1) {
-      if (this.#underWay > 0 && typeof setImmediate === "function") setImmediate(this.#flush);
+      if (HAS_TURNS && this.#underWay > 0 && this.#turns === 0) setImmediate(this.#flush);
       else queueMicrotask(this.#flush);
     }
     return operation;
@@ -49,70 +57,47 @@ export class Batches {
     this.#waiting = [];
     for (const operations of groups.values()) {
       for (let at = 0; at < operations.length; at += this.#maxBatch) {
-        void this.#run(operations.slice(at, at + this.#maxBatch));
+        this.#run(operations.slice(at, at + this.#maxBatch));
       }
     }
   };
 
   /** A batch that fails fails each of its operations; what that means is each decision's own business. */
-  async #run(operations: Operation<unknown>[]): Promise<void> {
+  #run(operations: Operation<unknown>[]): void {
     this.#underWay += 1;
-    try {
-      const keys = operations.map(({ key }) => key);
-      const answer = await this.#send(keys, runsOf(operations));
-      const replies = new Replies(answer, operations.length);
-      for (const operation of operations) operation.answer(replies);
-    } catch (error) {
-      for (const operation of operations) operation.fail(error);
-    } finally {
-      this.#underWay -= 1;
+    this.#ask(operations).then(
+      (replies) => {
+        this.#underWay -= 1;
+        this.#answer(operations, replies);
+      },
+      (error) => {
+        this.#underWay -= 1;
+        for (const operation of operations) operation.fail(error);
+      },
+    );
+  }
+
+  async #ask(operations: Operation<unknown>[]): Promise<Replies> {
+    const keys = operations.map(({ key }) => key);
+    return new Replies(await this.#send(keys, runsOf(operations)), operations.length);
+  }
+
+  /**
+   * Where the server has little to do, callers are answered in turns: what the first of them ask for next is on
+   * its way before the last have been answered.
+   */
+  #answer(operations: Operation<unknown>[], replies: Replies): void {
+    const wanted = Math.min(BUSY - this.#underWay, Math.floor(operations.length / FEW));
+    const turns = HAS_TURNS ? Math.max(1, wanted) : 1;
+    const size = Math.ceil(operations.length / turns);
+    for (let at = 0; at < operations.length; at += size) {
+      const turn = () => {
+        this.#turns -= 1;
+        for (const operation of operations.slice(at, at + size)) operation.answer(replies);
+      };
+      this.#turns += 1;
+      if (at === 0) turn();
+      else setImmediate(turn);
     }
-  }
-}
-
-/** The operations as the script's arguments: those that are the same one after the other travel as one. */
-function runsOf(operations: Operation<unknown>[]): string[] {
-  const runs: string[] = [];
-  let count = 0;
-  for (const [at, { op }] of operations.entries()) {
-    count += 1;
-    if (operations[at + 1]?.op === op) continue;
-    runs.push(`${count};${op}`);
-    count = 0;
-  }
-  return runs;
-}
-
-/** One operation on its way to the server. */
-class Operation<T> extends Pending<T> {
-  readonly key: string;
-  readonly op: string;
-  readonly #read: (numbers: readonly number[], replies: Replies) => T;
-  #waiter: Waiter<T> | undefined;
-
-  constructor(key: string, op: string, read: (numbers: readonly number[], replies: Replies) => T) {
-    super();
-    this.key = key;
-    this.op = op;
-    this.#read = read;
-  }
-
-  tell(waiter: Waiter<T>): void {
-    this.#waiter = waiter;
-  }
-
-  answer(replies: Replies): void {
-    let value: T;
-    try {
-      value = this.#read(replies.next(), replies);
-    } catch (error) {
-      this.fail(error);
-      return;
-    }
-    this.#waiter?.answered(value);
-  }
-
-  fail(error: unknown): void {
-    this.#waiter?.failed(error);
   }
 }

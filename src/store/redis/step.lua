@@ -6,9 +6,9 @@
 -- ARGV[…]  the operations in the order of their keys, those that are the same together: how many, the letter,
 --          the arguments, parted by ";"
 --
--- Answers a list. Its first text has the numbers of every operation: operations parted by ";", numbers by ",",
--- zeros at an operation's end left out. An operation that was refused has "!". The other texts belong to those
--- that were refused, or found a result, in order.
+-- Answers the numbers of every operation as one text: operations parted by ";", numbers by ",", zeros at an
+-- operation's end left out, "!" for an operation that was refused. Why it was, and results that were found, are
+-- texts of their own: where there are any, the answer is a list of the numbers and these, in order.
 --
 -- Numbers are doubles here, exact because every policy was accepted only where all sums stay below 2^53.
 -- They are always formatted: Lua's own conversion keeps fourteen digits. Rounded quotients can be one too
@@ -826,19 +826,14 @@ end
 
 -- ── the batch ──────────────────────────────────────────────────────────────
 
-local replies, texts, run_any = {}, {}, nil
-
-local function refused(why)
-  texts[#texts + 1] = why
-  return '!'
-end
+local replies, texts, operations = {}, {}, nil
 
 -- What an operation throws is its reply, and must not fail its neighbours.
 local function any(key, op)
-  run_any = run_any or all_operations()
-  local done, reply, text = pcall(run_any, key, op)
+  operations = operations or all_operations()
+  local done, reply, text = pcall(operations, key, op)
   if not done then
-    return refused(type(reply) == 'table' and reply.err or tostring(reply))
+    reply, text = '!', type(reply) == 'table' and reply.err or tostring(reply)
   end
   texts[#texts + 1] = text
   return reply
@@ -890,8 +885,9 @@ for i = 1, #KEYS do
     local charged = debt + units
     if charged <= full then
       local px = format(N, rate and ceil_div(charged, rate) or at + span - now)
-      local stored = try('SET', key, format(form, charged, at), 'PX', px)
-      reply = stored.err and refused(stored.err) or format(N, floor_div(full - charged, unit)) .. ',' .. px
+      if try('SET', key, format(form, charged, at), 'PX', px).ok then
+        reply = format(N, floor_div(full - charged, unit)) .. ',' .. px
+      end
     elseif not text or try('PTTL', key) ~= -1 then
       local reset = debt == 0 and 0 or rate and ceil_div(debt, rate) or at + span - now
       local retry = rate and ceil_div(charged - full, rate) or reset
@@ -902,4 +898,5 @@ for i = 1, #KEYS do
   replies[i] = reply or any(key, op)
 end
 
-return { concat(replies, ';'), unpack(texts) }
+local numbers = concat(replies, ';')
+return #texts == 0 and numbers or { numbers, unpack(texts) }
