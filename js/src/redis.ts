@@ -55,7 +55,10 @@ export class RedisStore implements Store {
     const now = clock === "caller" ? () => String(Date.now()) : () => "";
     const send = (keys: string[], ops: string[]) => run(step, keys, [now(), ...ops]);
     const grouping = new Grouping(run, told ?? (adapter ? false : undefined));
-    const batches = new Batches(send, maxBatch, (key) => grouping.of(key));
+    const batches = new Batches(send, maxBatch, {
+      group: (key) => grouping.of(key),
+      lingers: true,
+    });
     this[DRIVER] = new RedisDriver(batches, prefix);
   }
 

@@ -1,4 +1,5 @@
 import type { BurstSet, MessageCall } from "#wasm";
+import type { ArkosGatewayStore } from "./arkos/gateway-store.js";
 import type { Decision } from "./decision.js";
 import { show, TidegateError } from "./errors.js";
 import type { Limits } from "./limits.js";
@@ -31,6 +32,8 @@ export interface Driver {
   limits(prefix: string, limits: Limits): LimitDriver;
   messages(prefix: string): MessageDriver;
   bursts(prefix: string): BurstDriver;
+  /** Arkos' five methods, where keys can be cleared by what they begin with. */
+  asArkos?(): ArkosGatewayStore;
 }
 
 /** The operations on limits, bound to one Limiter. */

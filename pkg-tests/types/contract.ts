@@ -63,6 +63,7 @@ export type Checked = {
       SameClass<typeof contract.NoopBurstDetector, typeof core.NoopBurstDetector>,
       SameClass<typeof contract.MemoryStore, typeof core.MemoryStore>,
       SameClass<typeof contract.MemoryGatewayStore, typeof arkos.MemoryGatewayStore>,
+      SameClass<typeof contract.RedisArkosGatewayStore, typeof arkos.RedisArkosGatewayStore>,
     ]
   >;
   functions: Holds<

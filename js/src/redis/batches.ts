@@ -1,4 +1,3 @@
-import { isolatesRequests } from "#wasm";
 import type { Pending } from "../pending.js";
 import { Operation, type Read, runsOf } from "./operation.js";
 import { Replies } from "./replies.js";
@@ -6,8 +5,17 @@ import { Replies } from "./replies.js";
 /** Sends one batch: the key of each operation, and the operations as the script's arguments. */
 export type SendBatch = (keys: string[], ops: string[]) => Promise<unknown>;
 
-/** Whether there is a way to let others run before going on. */
-const HAS_TURNS = typeof setImmediate === "function" && !isolatesRequests;
+export interface BatchesOptions {
+  /** Which operations may travel together: all, or those of one cluster slot. */
+  group(key: string): number;
+  /**
+   * Whether, while others are under way, the next batch waits for what the replies that are being read ask
+   * for in turn. Never where each request to a Worker is a world of its own: what one of them has begun ends
+   * with it, and what the others had given it to send would wait for ever.
+   */
+  lingers: boolean;
+}
+
 /** So many calls keep the server busy while replies are read here. */
 const BUSY = 4;
 /** Fewer operations than this are not worth a call of their own. */
@@ -15,24 +23,24 @@ const FEW = 8;
 
 /**
  * Collects the operations that are asked for in the same tick, and sends them together, in order. A lone
- * one goes as soon as the tick is over; while others are under way, the next batch waits for what the
- * replies that are being read ask for in turn.
+ * one goes as soon as the tick is over.
  */
 export class Batches {
   readonly #send: SendBatch;
   readonly #maxBatch: number;
-  /** Which operations may travel together: all, or those of one cluster slot. */
-  readonly #group: (key: string) => number;
+  readonly #group: BatchesOptions["group"];
+  readonly #lingers: boolean;
   #waiting: Operation<unknown>[] = [];
   /** Calls to the server. */
   #underWay = 0;
   /** Turns in which callers are still to be answered. */
   #turns = 0;
 
-  constructor(send: SendBatch, maxBatch: number, group: (key: string) => number) {
+  constructor(send: SendBatch, maxBatch: number, { group, lingers }: BatchesOptions) {
     this.#send = send;
     this.#maxBatch = maxBatch;
     this.#group = group;
+    this.#lingers = lingers && typeof setImmediate === "function";
   }
 
   /** Answers what `read` makes of the operation's reply. */
@@ -40,7 +48,7 @@ export class Batches {
     const operation = new Operation(key, op, read);
     this.#waiting.push(operation as Operation<unknown>);
     if (this.#waiting.length === 1) {
-      if (HAS_TURNS && this.#underWay > 0 && this.#turns === 0) setImmediate(this.#flush);
+      if (this.#lingers && this.#underWay > 0 && this.#turns === 0) setImmediate(this.#flush);
       else queueMicrotask(this.#flush);
     }
     return operation;
@@ -88,7 +96,7 @@ export class Batches {
    */
   #answer(operations: Operation<unknown>[], replies: Replies): void {
     const wanted = Math.min(BUSY - this.#underWay, Math.floor(operations.length / FEW));
-    const turns = HAS_TURNS ? Math.max(1, wanted) : 1;
+    const turns = this.#lingers ? Math.max(1, wanted) : 1;
     const size = Math.ceil(operations.length / turns);
     for (let at = 0; at < operations.length; at += size) {
       const turn = () => {
