@@ -5,3 +5,7 @@ export {
   MemoryGatewayStore,
   type MemoryGatewayStoreOptions,
 } from "./arkos/memory-gateway-store.js";
+export {
+  RedisArkosGatewayStore,
+  type RedisArkosGatewayStoreOptions,
+} from "./arkos/redis-arkos-gateway-store.js";

@@ -11,7 +11,11 @@ import {
   storeFrom,
   toArkosStore,
 } from "tidegate";
-import { MemoryGatewayStore, type ArkosGatewayStore as Same } from "tidegate/arkos";
+import {
+  MemoryGatewayStore,
+  RedisArkosGatewayStore,
+  type ArkosGatewayStore as Same,
+} from "tidegate/arkos";
 import {
   expressRateLimitStore,
   fastifyRateLimitStore,
@@ -22,6 +26,7 @@ const own: ArkosGatewayStore = new MemoryGatewayStore({ maxKeys: 10, now: () => 
 const same: Same = own;
 const driven: Store = storeFrom(own, { prefix: "app" });
 const arkos: ArkosGatewayStore = toArkosStore(new MemoryStore());
+const onRedis: ArkosGatewayStore = new RedisArkosGatewayStore({}, { prefix: "app" });
 const { count, resetAt }: { count: number; resetAt: number } = await arkos.increment("k", 1_000);
 const first: boolean = await same.setIfNotExists("id", 3_600);
 new Limiter({ limit: { algorithm: "fixed-window", limit: 5, window: "1m" }, store: driven });
@@ -33,9 +38,11 @@ nestThrottlerStorage(store, { bestEffort: true });
 
 // @ts-expect-error a store of ours, not one of the host's
 toArkosStore(own);
+// @ts-expect-error no clock of one's own
+new RedisArkosGatewayStore({}, { now: () => 0 });
 // @ts-expect-error four methods are not five
 storeFrom({ increment: own.increment, clear: own.clear, has: own.has, set: own.set });
 // @ts-expect-error an unknown option
 expressRateLimitStore(store, { ttl: 5 });
 
-export { count, first, resetAt };
+export { count, first, onRedis, resetAt };

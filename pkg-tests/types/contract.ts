@@ -65,6 +65,7 @@ export type Checked = {
       SameClass<typeof contract.MemoryStore, typeof core.MemoryStore>,
       SameClass<typeof contract.RedisRestStore, typeof redisRest.RedisRestStore>,
       SameClass<typeof contract.MemoryGatewayStore, typeof arkos.MemoryGatewayStore>,
+      SameClass<typeof contract.RedisArkosGatewayStore, typeof arkos.RedisArkosGatewayStore>,
     ]
   >;
   functions: Holds<
