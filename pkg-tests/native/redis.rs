@@ -302,6 +302,7 @@ fn script_under_test(clock: Clock) -> redis::Script {
     let timed = SCRIPT
         .replace("tonumber(ARGV[1]), false", &format!("tonumber(ARGV[1]), {one_clock}"))
         .replace("'PX', px)", &format!("'PX', px + {KEPT_MS})"))
+        .replace("call('PTTL', key) < ms", &format!("call('PTTL', key) < ms + {KEPT_MS}"))
         .replace("'PEXPIRE', key, px)", &format!("'PEXPIRE', key, px + {KEPT_MS})"));
     assert!(timed.len() > SCRIPT.len());
     redis::Script::new(&timed)
