@@ -102,7 +102,6 @@ class Timer {
   }
 
   #end = (): void => {
-    this.#handle = undefined;
     const now = performance.now();
     // The oldest is what the timer was set for, whatever another clock says.
     let next: Tick | undefined;
