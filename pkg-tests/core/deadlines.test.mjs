@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
+import { stat } from "node:fs/promises";
 import { test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import { promisify } from "node:util";
@@ -81,6 +82,16 @@ test("what comes after the deadline changes nothing", async () => {
   assert.equal((await limiter.consume("ok")).reason, "ok");
   assert.deepEqual(rejections, []);
   process.off("unhandledRejection", note);
+});
+
+test("an answer that waited for this process to come round is one in time", async () => {
+  const heldUp = () => {
+    const answer = stat(import.meta.filename).then(() => null);
+    for (const until = performance.now() + 200; performance.now() < until; );
+    return answer;
+  };
+  const limiter = limiterOver(heldUp, { timeout: 50 });
+  assert.equal((await limiter.consume("key")).reason, "ok");
 });
 
 /** Runs a program that prints what became of one call. */
