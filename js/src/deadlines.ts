@@ -83,7 +83,7 @@ class Timer {
   hold(tick: Tick): void {
     if (this.#ticks.at(-1) !== tick) this.#ticks.push(tick);
     this.#open += 1;
-    if (this.#handle === undefined) this.#handle = setTimeout(this.#end, this.#timeoutMs);
+    if (this.#handle === undefined) this.#set(tick, this.#timeoutMs);
     else if (this.#open === 1) this.#handle.ref();
   }
 
@@ -95,23 +95,31 @@ class Timer {
     else this.#stop();
   }
 
+  #set(tick: Tick, ms: number): void {
+    this.#handle = setTimeout(this.#isTime, ms, tick.dueAt);
+  }
+
   #stop(): void {
     clearTimeout(this.#handle);
     this.#handle = undefined;
     this.#ticks = [];
   }
 
-  #end = (): void => {
-    this.#handle = undefined;
+  /** Where this process itself was held up, answers may be waiting to be read: those count first. */
+  #isTime = (dueAt: number): void => {
+    if (typeof setImmediate === "function") setImmediate(this.#end, dueAt);
+    else this.#end(dueAt);
+  };
+
+  /** Ends what was due when the timer was set for, whatever the clock says, and what is due by now. */
+  #end = (dueAt: number): void => {
     const now = performance.now();
-    // The oldest is what the timer was set for, whatever another clock says.
-    let next: Tick | undefined;
-    do {
-      this.#ticks.shift()?.end();
-      next = this.#ticks[0];
-    } while (next !== undefined && (!next.isOpen || next.dueAt <= now));
-    // Those who were told may have asked again, and set it.
+    const isOver = (tick: Tick) => !tick.isOpen || tick.dueAt <= Math.max(dueAt, now);
+    // Those who are told may ask again meanwhile.
+    while (this.#ticks[0] !== undefined && isOver(this.#ticks[0])) this.#ticks.shift()?.end();
+    const [next] = this.#ticks;
     clearTimeout(this.#handle);
-    this.#handle = next && setTimeout(this.#end, next.dueAt - now);
+    this.#handle = undefined;
+    if (next !== undefined) this.#set(next, next.dueAt - now);
   };
 }
