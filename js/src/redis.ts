@@ -19,6 +19,9 @@ export interface RedisStoreOptions extends ScriptStoreOptions {
 /**
  * Redis or Valkey: exact over the fleet, one round trip for all decisions of a tick, on the server's clock.
  *
+ * A script whose reply was lost may have run, so it is never sent again: its decisions follow `onStoreError`. Only
+ * node-redis over Sentinel has to be told so, with `maxCommandRediscovers: 0`.
+ *
  * @example
  * const store = new RedisStore(new Redis()); // ioredis; or iovalkey, node-redis, GLIDE, a ScriptAdapter
  * const limiter = new Limiter({ limit: { limit: 100, window: "1m" }, store, onStoreError: "local" });
