@@ -37,7 +37,9 @@ struct Account {
 pub(crate) struct Audit {
     admissions: HashMap<String, Vec<Admission>>,
     accounts: HashMap<(usize, String), Account>,
-    counted: HashSet<(String, u64, u64)>,
+    /// Deltas by key, node and number, and how often the clock had been set back.
+    counted: HashMap<(String, u64, u64), u64>,
+    late: HashSet<(String, u64, u64)>,
 }
 
 impl Audit {
@@ -90,13 +92,20 @@ impl Audit {
         );
     }
 
-    /// The shared store counted a delta.
-    pub(crate) fn counted(&mut self, key: &str, node: u64, seq: u64) {
-        assert!(self.counted.insert((key.into(), node, seq)), "delta {node}:{seq} counts twice");
+    /// The shared store counted a delta. When its clock was set back, the window may come again.
+    pub(crate) fn counted(&mut self, key: &str, node: u64, seq: u64, set_back: u64) {
+        let before = self.counted.insert((key.into(), node, seq), set_back);
+        assert!(before.is_none_or(|before| before < set_back), "delta {node}:{seq} counts twice");
     }
 
-    pub(crate) fn was_counted(&self, key: &str, node: u64, seq: u64) -> bool {
-        self.counted.contains(&(key.into(), node, seq))
+    /// A delta came when its window was over: nothing is left that it could count in.
+    pub(crate) fn late(&mut self, key: &str, node: u64, seq: u64) {
+        self.late.insert((key.into(), node, seq));
+    }
+
+    pub(crate) fn is_settled(&self, key: &str, node: u64, seq: u64) -> bool {
+        let delta = (key.into(), node, seq);
+        self.counted.contains_key(&delta) || self.late.contains(&delta)
     }
 
     /// Every unit of a share was spent, given back, or lies stranded; `whole`: none does.
@@ -140,14 +149,15 @@ impl Audit {
     }
 }
 
-/// A bucket that is larger by the bound takes all of it.
+/// A bucket that is larger by the bound takes all of it, give or take what leaks in a millisecond: the
+/// clocks count those, and their ticks do not coincide.
 fn leaks(key: &str, admissions: &[Admission], rate: u64, window: u64, capacity: u128) {
     let (mut debt, mut at) = (0_u128, 0_u64);
     for admission in admissions {
         debt = debt.saturating_sub(u128::from(admission.at_ms - at) * u128::from(rate));
         at = admission.at_ms;
         debt += u128::from(admission.units) * u128::from(window);
-        let most = capacity * u128::from(window);
+        let most = capacity * u128::from(window) + u128::from(rate);
         assert!(debt <= most, "{key}: {debt} of {most} at {admission:?}");
     }
 }

@@ -145,6 +145,8 @@ enum Event {
 #[derive(Clone, Copy, Debug)]
 struct Answer {
     share: Option<Share>,
+    /// The share's window, apart from one of the same name before the clock was set back.
+    span: u64,
     at_ms: u64,
     /// When the share's window is over.
     ends_us: u64,
@@ -185,6 +187,7 @@ pub(crate) struct World {
     first_clock_us: u64,
     /// How far the store's clock was set ahead in all.
     skipped_us: u64,
+    times_set_back: u64,
     audit: Audit,
 }
 
@@ -227,6 +230,7 @@ impl World {
             clock_us: first_clock_us as i64,
             first_clock_us,
             skipped_us: 0,
+            times_set_back: 0,
             audit: Audit::default(),
         };
         world.schedule_calls();
@@ -252,7 +256,8 @@ impl World {
         for _ in 0..self.plan.troubles {
             let at = self.plan.random.between(0, self.plan.lasts_us);
             let node = self.plan.random.between(0, self.plan.nodes as u64 - 1) as usize;
-            let us = self.plan.random.between(1_000, 2_000_000);
+            // Whole milliseconds, so that a clock that is set still ticks when the onlooker's does.
+            let us = self.plan.random.between(1, 2_000) * 1_000;
             match self.plan.random.between(0, kinds) {
                 0 => {
                     self.at(at, Event::Store { up: false });
@@ -350,6 +355,7 @@ impl World {
             Event::Store { up } => self.store_is_up = up,
             Event::ClockSet { ahead_us } => {
                 self.clock_us += ahead_us;
+                self.times_set_back += u64::from(ahead_us < 0);
                 self.skipped_us += u64::try_from(ahead_us).unwrap_or(0);
             }
             Event::Pause { node, us } => self.nodes[node].paused_until = self.now_us + us,
@@ -501,15 +507,15 @@ impl World {
         match answer {
             None => self.nodes[node].tier.failed(&ask),
             Some(Answer { share: None, .. }) => self.nodes[node].tier.given_back(&ask),
-            Some(Answer { share: Some(share), at_ms, ends_us }) => {
+            Some(Answer { share: Some(share), span, at_ms, ends_us }) => {
                 if called && share.decision.allowed() {
-                    let (units, span) = (cost_of(&ask.question), share.span.as_ms());
+                    let units = cost_of(&ask.question);
                     self.audit.admitted(&key, Admission { at_ms, units, span });
                 }
                 if share.granted > 0 {
-                    self.audit.granted(node, &key, share.granted, share.span.as_ms(), ends_us);
+                    self.audit.granted(node, &key, share.granted, span, ends_us);
                 }
-                self.nodes[node].spans.insert(key.clone(), share.span.as_ms());
+                self.nodes[node].spans.insert(key.clone(), span);
                 let share = self.told(share, at_ms);
                 let tier = &mut self.nodes[node].tier;
                 match ask.question {
@@ -580,11 +586,13 @@ impl World {
         }
         let at_ms = self.judged_ms();
         let Reply::Share(share) = reply else {
-            return Answer { share: None, at_ms, ends_us: 0 };
+            return Answer { share: None, span: 0, at_ms, ends_us: 0 };
         };
-        // The store's millisecond may just have begun.
-        let ends_us = self.now_us + 1_000 * self.left_of(share.span.as_ms(), now.as_ms());
-        Answer { share: Some(share), at_ms, ends_us }
+        let into_ms_us = (self.now_us + self.first_clock_us) % 1_000;
+        let ends_us = self.now_us - into_ms_us.min(self.now_us)
+            + 1_000 * self.left_of(share.span.as_ms(), now.as_ms());
+        let span = share.span.as_ms() + (self.times_set_back << 50);
+        Answer { share: Some(share), span, at_ms, ends_us }
     }
 
     /// How much of a window is left; of a bucket's all.
@@ -630,10 +638,13 @@ impl World {
             state(Question::Add { delta: Some(delta), cost: 0 })
         };
         let open = self.is_open(delta.span.as_ms(), self.store_clock().as_ms());
+        let is_add = matches!(question, Question::Add { .. });
         if before != after {
-            self.audit.counted(key, node as u64, number);
-        } else if open && matches!(question, Question::Add { .. }) {
-            assert!(self.audit.was_counted(key, node as u64, number), "delta {delta:?} is dropped");
+            self.audit.counted(key, node as u64, number, self.times_set_back);
+        } else if is_add && open {
+            assert!(self.audit.is_settled(key, node as u64, number), "{delta:?} is dropped");
+        } else if is_add {
+            self.audit.late(key, node as u64, number);
         }
     }
 

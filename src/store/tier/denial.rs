@@ -1,6 +1,6 @@
 //! "Not before then": what answers the repeats of a call that the shared store denied.
 
-use super::TRUSTED_FOR;
+use super::{Ask, TRUSTED_FOR};
 use crate::limit::{Decision, Reason};
 use crate::time::Timestamp;
 
@@ -14,11 +14,12 @@ pub(super) struct Denial {
 }
 
 impl Denial {
-    /// The store decided between `sent` and `heard`, so that what was to wait from `sent` on is over by
-    /// then, and nothing is denied too long.
-    pub(super) fn new(cost: u64, decision: Decision, sent: Timestamp, heard: Timestamp) -> Self {
+    /// The store decided after it was asked and before it was heard: a wait that began when it was asked
+    /// denies nothing too long.
+    pub(super) fn new(ask: &Ask, decision: Decision, heard: Timestamp) -> Self {
         let wait = decision.retry_after.unwrap_or(TRUSTED_FOR).min(TRUSTED_FOR);
-        Self { cost, decision, until: sent.plus(wait), heard }
+        let cost = ask.question.cost().max(1);
+        Self { cost, decision, until: ask.holds_until(wait), heard }
     }
 
     pub(super) const fn until(&self) -> Timestamp {

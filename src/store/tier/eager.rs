@@ -1,8 +1,8 @@
 //! A mirror of the shared store's state, charged here first: the shared store is told behind it.
 
-use super::{Ask, Question, TRUSTED_FOR};
+use super::{Ask, Question, TICK, TRUSTED_FOR};
 use crate::limit::{Decision, Delta, Limit, Shape, Share, State};
-use crate::time::{Clock, Millis, Timestamp};
+use crate::time::{Clock, Timestamp};
 
 /// What a node knows of one key's only limit, and what the shared store does not know yet.
 #[derive(Clone, Copy, Debug, Default)]
@@ -110,9 +110,8 @@ impl Mirror {
         shape.add(&mut view, self.pending, self.pending_span, share.now);
         self.state = view.state;
         (self.span, self.told_at) = (share.span, share.now);
-        // The clock counts whole milliseconds: this one may just have begun.
-        self.heard = now.plus(Millis::from_ms(1));
-        self.until = if current { ask.sent.plus(share.holds_for) } else { now };
+        self.heard = now.plus(TICK);
+        self.until = if current { ask.holds_until(share.holds_for) } else { now };
     }
 
     pub(super) const fn failed(&mut self) {

@@ -103,7 +103,7 @@ impl Lease {
         if !current {
             return self.portions = Default::default();
         }
-        let until = ask.sent.plus(share.holds_for);
+        let until = ask.holds_until(share.holds_for);
         let granted = Portion { units: share.granted, span: share.span, until };
         if let Some(free) = self.portions.iter_mut().find(|portion| portion.units == 0) {
             *free = granted;

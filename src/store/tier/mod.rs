@@ -25,6 +25,9 @@ use crate::time::{Millis, Timestamp};
 /// How long what the shared store said is believed, where another node may have changed it since.
 pub const TRUSTED_FOR: Millis = Millis::from_ms(1_000);
 
+/// Both clocks count whole milliseconds, and the one that is read may be about to end.
+const TICK: Millis = Millis::from_ms(1);
+
 /// How long a share lies unused before it goes back.
 const IDLE: Millis = Millis::from_ms(2_000);
 
@@ -93,6 +96,11 @@ pub struct Ask {
 }
 
 impl Ask {
+    /// When something that held for `span` as the store decided is over for certain not yet.
+    fn holds_until(&self, span: Millis) -> Timestamp {
+        self.sent.plus(span.minus(TICK))
+    }
+
     fn new(
         question: Question,
         limiter: u32,
@@ -319,7 +327,7 @@ impl Tier {
     pub fn decided(&mut self, ask: &Ask, decision: &Decision, now: Timestamp) {
         self.told(ask, |row| {
             if row.changes == ask.changes && !decision.allowed() {
-                row.denial = Some(Denial::new(ask.question.cost(), *decision, ask.sent, now));
+                row.denial = Some(Denial::new(ask, *decision, now));
             }
         });
     }
@@ -342,8 +350,7 @@ impl Tier {
             let remembers = if matches!(mode, Mode::Eager { .. }) { blocked } else { denied };
             let current = row.changes == ask.changes;
             if current && remembers {
-                let cost = ask.question.cost().max(1);
-                row.denial = Some(Denial::new(cost, share.decision, ask.sent, now));
+                row.denial = Some(Denial::new(ask, share.decision, now));
             }
             match mode {
                 Mode::DenyCache => {}
