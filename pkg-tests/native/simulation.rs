@@ -11,6 +11,8 @@
 
 #[path = "simulation/audit.rs"]
 mod audit;
+#[path = "simulation/ids.rs"]
+mod ids;
 #[path = "simulation/random.rs"]
 mod random;
 mod support;
@@ -64,6 +66,22 @@ fn leases_stay_within_their_bound_and_every_unit_is_accounted_for() {
 #[test]
 fn eager_nodes_stay_within_their_bound_and_every_delta_counts_once() {
     every_seed_holds(world::eager);
+}
+
+#[test]
+fn a_message_is_handled_once_and_a_burst_fires_once() {
+    for seed in seeds(SEEDS) {
+        let run = || ids::Ids::new(seed, false).run();
+        assert!(catch_unwind(run).is_ok(), "TIDEGATE_SEED={seed} replays this");
+    }
+}
+
+#[test]
+fn ids_that_are_trusted_too_far_are_noticed() {
+    std::panic::set_hook(Box::new(|_| {}));
+    let noticed = (0..SEEDS).any(|seed| catch_unwind(|| ids::Ids::new(seed, true).run()).is_err());
+    let _ = std::panic::take_hook();
+    assert!(noticed);
 }
 
 /// A safeguard that can be taken away without any seed failing would guard nothing.

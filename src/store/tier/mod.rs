@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use self::denial::Denial;
 use self::eager::Mirror;
 use self::lease::Lease;
-pub use self::seen::Seen;
+pub use self::seen::{Seen, SeenAsk};
 use super::records::Records;
 use super::slots::{Full, Slot};
 use crate::limit::{Decision, Delta, Limit, Limits, Reason, Shape, Share};
