@@ -11,9 +11,10 @@ use crate::dedup::{MessageOp, MessageReply, Tag};
 use crate::error::Error;
 use crate::guard::{Failure, Guard, OnStoreError};
 use crate::host::{JsCas, bad_policy, fault, limit_options, millis, number, timestamp, whole};
-use crate::limit::{Decision, Limit, Limits};
+use crate::limit::{Decision, Limit, Limits, Reason, Share, State};
 use crate::op::{Op, Reply};
 use crate::store::redis;
+use crate::store::tier::{Ask, Mode, Question, Seen, SeenAsk, Tier, Verdict, over_admission_bound};
 use crate::store::{Call, CasStore, Full, Key, Kind, LimiterId, MemoryTable, OnFull, Slot, Store};
 use crate::time::{Millis, Timestamp};
 
@@ -156,6 +157,22 @@ impl Memory {
         self.tell(&decision)
     }
 
+    /// Answers a tier's question; the block holds the key's slot.
+    pub fn ask(
+        &mut self,
+        limiter: u32,
+        index: u32,
+        generation: u32,
+        ask: &TierAsk,
+        now: f64,
+    ) -> Option<Vec<f64>> {
+        let slot = held(index, generation);
+        let (share, slot) =
+            self.table.tier(LimiterId(limiter), slot, &ask.0.question, timestamp(now));
+        self.tell_slot(slot);
+        share.map(|share| share_told(&share))
+    }
+
     /// Gives units back.
     pub fn refund(&mut self, limiter: u32, index: u32, generation: u32, cost: f64, now: f64) {
         self.table.refund(
@@ -282,6 +299,61 @@ fn held(index: u32, generation: u32) -> Option<Slot> {
 
 fn full(_: Full) -> JsValue {
     fault(Error::Full)
+}
+
+/// A decision's numbers, the reason first, and after them what a tier may decide by.
+fn share_told(share: &Share) -> Vec<f64> {
+    let mut numbers = decision_told(&share.decision).to_vec();
+    numbers.extend([
+        number(share.granted),
+        number(share.span.as_ms()),
+        number(share.holds_for.as_ms()),
+        number(share.state.level),
+        number(share.state.before),
+        number(share.state.at.as_ms()),
+        number(share.now.as_ms()),
+    ]);
+    numbers
+}
+
+/// What `share_told` told.
+fn share_from(numbers: &[f64]) -> Option<Share> {
+    let (decision, told) = numbers.split_at_checked(6)?;
+    let &[granted, span, holds_for, level, before, at, now] = told else { return None };
+    Some(Share {
+        decision: decision_from(decision)?,
+        granted: whole(granted),
+        span: timestamp(span),
+        holds_for: millis(holds_for),
+        state: State { level: whole(level), before: whole(before), at: timestamp(at) },
+        now: timestamp(now),
+    })
+}
+
+fn decision_from(numbers: &[f64]) -> Option<Decision> {
+    let &[reason, decided_by, limit, remaining, retry_after, reset_after] = numbers else {
+        return None;
+    };
+    let reason = match whole(reason) {
+        0 => Reason::Ok,
+        1 => Reason::Limited,
+        2 => Reason::Never,
+        _ => Reason::Blocked,
+    };
+    Some(Decision {
+        reason,
+        decided_by: usize::try_from(whole(decided_by)).unwrap_or_default(),
+        limit: whole(limit),
+        remaining: whole(remaining),
+        retry_after: (reason != Reason::Never).then(|| millis(retry_after)),
+        reset_after: millis(reset_after),
+    })
+}
+
+/// A decision's numbers, the reason first.
+fn decision_told(decision: &Decision) -> [f64; 6] {
+    let [decided_by, limit, remaining, retry_after, reset_after] = told(decision);
+    [f64::from(decision.reason as u8), decided_by, limit, remaining, retry_after, reset_after]
 }
 
 /// A decision's numbers but for the reason.
@@ -444,6 +516,11 @@ impl Cas {
         self.run(key, Asked::Refund(limits.0.clone(), whole(cost)), now)
     }
 
+    /// Answers a tier's question in numbers, or with nothing.
+    pub fn ask(&self, key: String, limits: &LimitSet, ask: &TierAsk, now: f64) -> Promise {
+        self.run(key, Asked::Tier(limits.0.clone(), ask.0.question), now)
+    }
+
     /// Blocks a key.
     pub fn block(&self, key: String, duration_ms: f64, now: f64) -> Promise {
         self.run(key, Asked::Block(millis(duration_ms)), now)
@@ -496,6 +573,7 @@ enum Asked {
     Block(Millis),
     Unblock,
     Reset(Limits),
+    Tier(Limits, Question),
     Message(MessageOp),
     Observe(BurstPolicy, u64, Option<Tag>),
 }
@@ -509,6 +587,7 @@ impl Asked {
             Self::Block(duration) => Op::Block { duration: *duration },
             Self::Unblock => Op::Unblock,
             Self::Reset(limits) => Op::Reset { limits },
+            Self::Tier(limits, question) => question.op(limits),
             Self::Message(op) => Op::Message(op),
             Self::Observe(policy, weight, nonce) => {
                 Op::Observe { policy, weight: *weight, nonce: nonce.as_ref() }
@@ -519,15 +598,224 @@ impl Asked {
 
 fn reply_told(reply: Reply) -> JsValue {
     match reply {
-        Reply::Decision(decision) => {
-            let [decided_by, limit, remaining, retry_after, reset_after] = told(&decision);
-            let reason = f64::from(decision.reason as u8);
-            let numbers = [reason, decided_by, limit, remaining, retry_after, reset_after];
-            Float64Array::from(numbers.as_slice()).into()
-        }
+        Reply::Decision(decision) => Float64Array::from(decision_told(&decision).as_slice()).into(),
+        Reply::Share(share) => Float64Array::from(share_told(&share).as_slice()).into(),
         Reply::Message(reply) => message_told(reply),
         Reply::Observation(observation) => observation_told(&observation),
-        _ => JsValue::UNDEFINED,
+        Reply::Done => JsValue::UNDEFINED,
+    }
+}
+
+/// The first of two tiers: what it may decide by itself.
+#[wasm_bindgen]
+pub struct FirstTier {
+    tier: Tier,
+    mode: Mode,
+    out: Box<[f64; 8]>,
+    asks: Option<Ask>,
+}
+
+/// In place of a reason: the shared store is to be asked.
+const ASK: u32 = 16;
+/// It is to be asked first, and then the call to be made again.
+const ASK_FIRST: u32 = 17;
+/// It is being asked; then the call is to be made again.
+const WAIT: u32 = 18;
+/// Added to a reason: there is something to ask ahead of need.
+const AHEAD: u32 = 8;
+
+#[wasm_bindgen]
+impl FirstTier {
+    /// `mode` has been checked; `most` is the largest share, or the most units that may be unsynced.
+    #[wasm_bindgen(constructor)]
+    pub fn new(mode: &str, most: f64, sync_every_ms: f64, most_keys: u32) -> FirstTier {
+        let mode = match mode {
+            "lease" => Mode::Lease(whole(most)),
+            "eager" => {
+                Mode::Eager { most_unsynced: whole(most), sync_every: millis(sync_every_ms) }
+            }
+            _ => Mode::DenyCache,
+        };
+        let tier = Tier::new(mode, most_keys);
+        FirstTier { tier, mode, out: Box::new([0.0; 8]), asks: None }
+    }
+
+    /// Where the block of numbers is.
+    pub fn out(&self) -> usize {
+        self.out.as_ptr().addr()
+    }
+
+    /// Makes a Limiter's limits known; `node` is nobody else's.
+    pub fn register(&mut self, limits: &LimitSet, node: u32) -> u32 {
+        self.tier.register(limits.0.clone(), node.into())
+    }
+
+    /// The reason, with the decision in the block, or what is to be asked; the block holds the key's slot.
+    pub fn consume(&mut self, limiter: u32, index: u32, cost: f64, now: f64) -> u32 {
+        let slot = held(index, Slot::ANY);
+        let (verdict, slot) = self.tier.consume(limiter, slot, whole(cost), timestamp(now));
+        let [.., place, _] = &mut *self.out;
+        *place = f64::from(slot.map_or(NONE, |slot| slot.index));
+        let (code, decision, ask) = match verdict {
+            Verdict::Answer(decision) => (decision.reason as u32, Some(decision), None),
+            Verdict::AnswerAndAsk(decision, ask) => {
+                ((decision.reason as u32).saturating_add(AHEAD), Some(decision), Some(ask))
+            }
+            Verdict::Ask(ask) => (ASK, None, Some(ask)),
+            Verdict::AskFirst(ask) => (ASK_FIRST, None, Some(ask)),
+            Verdict::Wait => (WAIT, None, None),
+        };
+        self.asks = ask;
+        if let Some(decision) = decision {
+            for (out, value) in self.out.iter_mut().zip(told(&decision)) {
+                *out = value;
+            }
+        }
+        code
+    }
+
+    /// What the last call of `consume` wants to have asked.
+    pub fn question(&mut self) -> Option<TierAsk> {
+        self.asks.take().map(TierAsk)
+    }
+
+    /// What the shared store answered, in numbers; nothing of what it was only told.
+    pub fn told(&mut self, ask: &TierAsk, numbers: &[f64], now: f64) {
+        let now = timestamp(now);
+        match ask.0.question {
+            Question::GiveBack { .. } => self.tier.given_back(&ask.0),
+            Question::Consume { .. } => match decision_from(numbers) {
+                Some(decision) => self.tier.decided(&ask.0, &decision, now),
+                None => self.tier.failed(&ask.0),
+            },
+            _ => match share_from(numbers) {
+                Some(share) => self.tier.shared(&ask.0, &share, now),
+                None => self.tier.failed(&ask.0),
+            },
+        }
+    }
+
+    /// It did not answer.
+    pub fn failed(&mut self, ask: &TierAsk) {
+        self.tier.failed(&ask.0);
+    }
+
+    /// This process gives units back itself.
+    pub fn refunded(&mut self, index: u32) {
+        self.tier.refunded(Slot { index, generation: Slot::ANY });
+    }
+
+    /// This process resets, blocks or unblocks the key itself.
+    pub fn changed(&mut self, index: u32) {
+        self.tier.changed(Slot { index, generation: Slot::ANY });
+    }
+
+    /// The next question that is due, if there is one.
+    pub fn due(&mut self, now: f64) -> Option<TierAsk> {
+        self.tier.due(timestamp(now)).map(TierAsk)
+    }
+
+    /// When something will be due; NaN for never.
+    pub fn due_at(&self) -> f64 {
+        self.tier.due_at().map_or(f64::NAN, |at| number(at.as_ms()))
+    }
+
+    /// The next question that leaves nothing of the key here.
+    pub fn settle(&mut self, index: u32, now: f64) -> Option<TierAsk> {
+        self.tier.settle(Slot { index, generation: Slot::ANY }, timestamp(now)).map(TierAsk)
+    }
+
+    /// A slot for which something is left to settle, or NONE.
+    pub fn unsettled(&mut self) -> u32 {
+        self.tier.unsettled().map_or(NONE, |slot| slot.index)
+    }
+
+    /// A slot freed since last asked, or NONE.
+    pub fn freed(&mut self) -> u32 {
+        self.tier.freed().unwrap_or(NONE)
+    }
+
+    /// The most that so many nodes can admit above the limit in one window.
+    pub fn over_admission_bound(&self, limits: &LimitSet, nodes: f64) -> f64 {
+        let bound = |limit: &Limit| over_admission_bound(self.mode, limit.shape(), whole(nodes));
+        limits.0.first().map_or(0.0, |limit| number(bound(limit)))
+    }
+}
+
+/// A tier's question to the shared store.
+#[wasm_bindgen]
+pub struct TierAsk(Ask);
+
+#[wasm_bindgen]
+impl TierAsk {
+    /// Whose limits it is about.
+    pub fn limiter(&self) -> u32 {
+        self.0.limiter
+    }
+
+    /// The key's slot, or NONE.
+    pub fn slot(&self) -> u32 {
+        self.0.slot.map_or(NONE, |slot| slot.index)
+    }
+
+    /// Units of a plain question to decide; nothing for one that asks for more.
+    pub fn plain(&self) -> Option<f64> {
+        match self.0.question {
+            Question::Consume { cost } => Some(number(cost)),
+            _ => None,
+        }
+    }
+
+    /// The question in the words of the Redis script.
+    pub fn wire(&self, limits: &LimitSet) -> String {
+        redis::encode(&self.0.question.op(&limits.0)).unwrap_or_default()
+    }
+}
+
+/// The ids that this process knows to be done.
+#[wasm_bindgen]
+pub struct SeenIds(Seen);
+
+#[wasm_bindgen]
+impl SeenIds {
+    /// Remembers at most so many.
+    #[wasm_bindgen(constructor)]
+    pub fn new(most_ids: u32) -> SeenIds {
+        SeenIds(Seen::new(most_ids))
+    }
+
+    /// What is known of the id, if that answers the call.
+    pub fn answer(&self, index: u32, call: &MessageCall, now: f64) -> JsValue {
+        let slot = Slot { index, generation: Slot::ANY };
+        self.0.answer(slot, &call.0, timestamp(now)).map_or(JsValue::UNDEFINED, message_told)
+    }
+
+    /// The shared store is going to be asked.
+    pub fn ask(&mut self, index: u32, call: &MessageCall, now: f64) -> SeenQuestion {
+        let (ask, slot) = self.0.ask(held(index, Slot::ANY), &call.0, timestamp(now));
+        SeenQuestion(ask, call.0.clone(), slot.map_or(NONE, |slot| slot.index))
+    }
+
+    /// Whether the call did what it asked for; false when nobody knows.
+    pub fn told(&mut self, question: &SeenQuestion, yes: bool) {
+        self.0.told(&question.0, &question.1, &MessageReply::Flag(yes));
+    }
+
+    /// A slot freed since last asked, or NONE.
+    pub fn freed(&mut self) -> u32 {
+        self.0.freed().unwrap_or(NONE)
+    }
+}
+
+/// A call about an id that is under way.
+#[wasm_bindgen]
+pub struct SeenQuestion(SeenAsk, MessageOp, u32);
+
+#[wasm_bindgen]
+impl SeenQuestion {
+    /// The id's slot, or NONE.
+    pub fn slot(&self) -> u32 {
+        self.2
     }
 }
 

@@ -225,7 +225,7 @@ impl Ids {
                 MessageOp::Commit { token: token.clone(), ttl: TTL, result: None, payload: None };
             let trusts = self.trusting && *reply == MessageReply::Fresh;
             let (op, reply) = if trusts { (&done, &MessageReply::Flag(true)) } else { (op, reply) };
-            self.nodes[node].seen.told(&ask, op, Some(reply));
+            self.nodes[node].seen.told(&ask, op, reply);
         }
         match (op, reply) {
             (MessageOp::Claim { .. }, MessageReply::Fresh) => {

@@ -607,8 +607,10 @@ impl World {
     fn step(&self, key: &str, question: Question) -> (Reply, Write) {
         let now = self.store_clock();
         // What is over may be there still, or not.
-        let kept =
-            self.store.get(key).filter(|(_, until)| now.as_ms() < *until || now.as_ms() % 2 == 0);
+        let kept = self
+            .store
+            .get(key)
+            .filter(|(_, until)| now.as_ms() < *until || now.as_ms().is_multiple_of(2));
         let record = kept.map(|(text, _)| op::decode(text).expect("what was written"));
         let op: Op<'_> = match question {
             // The tiers of this mode need only the decision; the window of it is the audit's.

@@ -90,8 +90,8 @@ impl Seen {
         (SeenAsk { slot: placed, changes, sent: now }, placed)
     }
 
-    /// What came of it; none when the store did not answer.
-    pub fn told(&mut self, ask: &SeenAsk, op: &MessageOp, reply: Option<&MessageReply>) {
+    /// What came of it; `Flag(false)` when nobody knows.
+    pub fn told(&mut self, ask: &SeenAsk, op: &MessageOp, reply: &MessageReply) {
         let Some(slot) = ask.slot else {
             return;
         };
@@ -99,9 +99,7 @@ impl Seen {
             row.asked = row.asked.saturating_sub(1);
             if forgets(op) {
                 row.forget();
-            } else if let Some(reply) = reply
-                && row.changes == ask.changes
-            {
+            } else if row.changes == ask.changes {
                 row.remember(op, reply, ask.sent);
             }
         });
