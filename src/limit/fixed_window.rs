@@ -44,7 +44,7 @@ impl FixedWindow {
     }
 
     pub(super) const fn fits(&self, view: &View, cost: u64) -> bool {
-        cost <= self.limit.saturating_sub(view.state.level)
+        view.state.level.saturating_add(cost) <= self.limit
     }
 
     pub(super) const fn charge(&self, view: &mut View, cost: u64) {
