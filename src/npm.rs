@@ -615,14 +615,12 @@ pub struct FirstTier {
     asks: Option<Ask>,
 }
 
-/// In place of a reason: the shared store is to be asked.
-const ASK: u32 = 16;
+/// The shared store is to be asked.
+const ASK: u32 = 0;
 /// It is to be asked first, and then the call to be made again.
-const ASK_FIRST: u32 = 17;
+const ASK_FIRST: u32 = 1;
 /// It is being asked; then the call is to be made again.
-const WAIT: u32 = 18;
-/// Added to a reason: there is something to ask ahead of need.
-const AHEAD: u32 = 8;
+const WAIT: u32 = 2;
 
 #[wasm_bindgen]
 impl FirstTier {
@@ -650,31 +648,39 @@ impl FirstTier {
         self.tier.register(limits.0.clone(), node.into())
     }
 
-    /// The reason, with the decision in the block, or what is to be asked; the block holds the key's slot.
-    pub fn consume(&mut self, limiter: u32, index: u32, cost: f64, now: f64) -> u32 {
+    /// The reason, with the decision in the block, if it can be decided here; else NONE.
+    pub fn decide(&mut self, limiter: u32, index: u32, cost: f64, now: f64) -> u32 {
+        let slot = Slot { index, generation: Slot::ANY };
+        let decided = self.tier.decide(limiter, slot, whole(cost), timestamp(now));
+        let Some((decision, ahead)) = decided else { return NONE };
+        self.asks = ahead;
+        for (out, value) in self.out.iter_mut().zip(told(&decision)) {
+            *out = value;
+        }
+        decision.reason as u32
+    }
+
+    /// What is to be done for a call that cannot be decided here; the block holds the key's slot.
+    pub fn ask(&mut self, limiter: u32, index: u32, cost: f64, now: f64) -> u32 {
         let slot = held(index, Slot::ANY);
-        let (verdict, slot) = self.tier.consume(limiter, slot, whole(cost), timestamp(now));
+        let (verdict, slot) = self.tier.ask(limiter, slot, whole(cost), timestamp(now));
         let [.., place, _] = &mut *self.out;
         *place = f64::from(slot.map_or(NONE, |slot| slot.index));
-        let (code, decision, ask) = match verdict {
-            Verdict::Answer(decision) => (decision.reason as u32, Some(decision), None),
-            Verdict::AnswerAndAsk(decision, ask) => {
-                ((decision.reason as u32).saturating_add(AHEAD), Some(decision), Some(ask))
-            }
-            Verdict::Ask(ask) => (ASK, None, Some(ask)),
-            Verdict::AskFirst(ask) => (ASK_FIRST, None, Some(ask)),
-            Verdict::Wait => (WAIT, None, None),
+        let (code, ask) = match verdict {
+            Verdict::Ask(ask) => (ASK, Some(ask)),
+            Verdict::AskFirst(ask) => (ASK_FIRST, Some(ask)),
+            Verdict::Wait => (WAIT, None),
         };
         self.asks = ask;
-        if let Some(decision) = decision {
-            for (out, value) in self.out.iter_mut().zip(told(&decision)) {
-                *out = value;
-            }
-        }
         code
     }
 
-    /// What the last call of `consume` wants to have asked.
+    /// Whether the last call wants to have something asked.
+    pub fn has_question(&self) -> bool {
+        self.asks.is_some()
+    }
+
+    /// What the last call wants to have asked.
     pub fn question(&mut self) -> Option<TierAsk> {
         self.asks.take().map(TierAsk)
     }
@@ -725,9 +731,15 @@ impl FirstTier {
         self.tier.settle(Slot { index, generation: Slot::ANY }, timestamp(now)).map(TierAsk)
     }
 
-    /// A slot for which something is left to settle, or NONE.
-    pub fn unsettled(&mut self) -> u32 {
-        self.tier.unsettled().map_or(NONE, |slot| slot.index)
+    /// A slot for which something is left to settle, or NONE; of that Limiter, or with NONE of any.
+    pub fn unsettled(&mut self, limiter: u32) -> u32 {
+        let limiter = (limiter != NONE).then_some(limiter);
+        self.tier.unsettled(limiter).map_or(NONE, |slot| slot.index)
+    }
+
+    /// Whose key has that slot, or NONE.
+    pub fn limiter_of(&self, index: u32) -> u32 {
+        self.tier.limiter_of(Slot { index, generation: Slot::ANY }).unwrap_or(NONE)
     }
 
     /// A slot freed since last asked, or NONE.

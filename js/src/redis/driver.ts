@@ -30,6 +30,7 @@ export class RedisDriver implements Driver {
     const wire = limits.set.wire();
     const one = `C;1;${wire}`;
     const read = decisionReader(limits);
+    const readShares = shareReader(limits);
     const done = (key: string, op: string): Pending<void> =>
       this.#batches.add(storeKey(key), op, () => {});
     return {
@@ -37,6 +38,7 @@ export class RedisDriver implements Driver {
         this.#batches.add(storeKey(key), cost === 1 ? one : `C;${cost};${wire}`, read),
       peek: (key, cost) => this.#batches.add(storeKey(key), `P;${cost};${wire}`, read),
       refund: (key, cost) => done(key, `R;${cost};${wire}`),
+      ask: (key, ask) => this.#batches.add(storeKey(key), ask.wire(limits.set), readShares),
       block: (key, durationMs) => done(key, `B;${durationMs}`),
       unblock: (key) => done(key, "U;"),
       reset: (key) => done(key, `X;;${wire}`),
@@ -76,6 +78,12 @@ function decisionReader({ names, capacities }: Limits): (numbers: readonly numbe
     told[4] = numbers[1] as number;
     return decisionFrom(reason, told, 0, names);
   };
+}
+
+/** Reads what a tier may decide by: the decision in the core's order, and the rest as the script tells it. */
+function shareReader({ capacities }: Limits): (numbers: readonly number[]) => Float64Array {
+  return ([remaining = 0, reset = 0, retry = 0, reason = 0, by = 0, ...rest]) =>
+    Float64Array.of(reason, by, capacities[by] ?? 0, remaining, retry, reset, ...rest);
 }
 
 /** In the order of the script's numbers. */

@@ -306,7 +306,7 @@ impl World {
         (self.plan.lost, self.plan.repeated, self.store_is_up) = (0, 0, true);
         for node in 0..self.nodes.len() {
             while self.nodes[node].alive {
-                let Some(slot) = self.nodes[node].tier.unsettled() else { break };
+                let Some(slot) = self.nodes[node].tier.unsettled(None) else { break };
                 self.settle_row(node, slot);
             }
         }
@@ -384,25 +384,28 @@ impl World {
     fn call(&mut self, node: usize, key: &str, cost: u64) {
         let now = self.local(node);
         let Node { tier, limiter, slots, .. } = &mut self.nodes[node];
-        let (verdict, slot) = tier.consume(*limiter, slots.get(key).copied(), cost, now);
+        let slot = slots.get(key).copied();
+        if let Some((decision, ahead)) =
+            slot.and_then(|slot| tier.decide(*limiter, slot, cost, now))
+        {
+            if decision.allowed() {
+                self.admitted_here(node, key, cost);
+            }
+            if let Some(ask) = ahead {
+                self.send(node, ask, key.into(), false);
+            }
+            return self.pump(node);
+        }
+        let (verdict, slot) = tier.ask(*limiter, slot, cost, now);
         if let Some(slot) = slot {
             slots.insert(key.into(), slot);
         }
-        if let Verdict::AskFirst(ask) | Verdict::AnswerAndAsk(_, ask) = verdict {
-            self.send(node, ask, key.into(), false);
-        }
         match verdict {
-            Verdict::Answer(decision) | Verdict::AnswerAndAsk(decision, _) => {
-                if decision.allowed() {
-                    self.admitted_here(node, key, cost);
-                }
-                self.pump(node);
-            }
-            Verdict::Ask(ask) => self.send(node, ask, key.into(), true),
-            Verdict::AskFirst(_) | Verdict::Wait => {
-                self.nodes[node].waiting.entry(key.into()).or_default().push(cost);
-            }
+            Verdict::Ask(ask) => return self.send(node, ask, key.into(), true),
+            Verdict::AskFirst(ask) => self.send(node, ask, key.into(), false),
+            Verdict::Wait => {}
         }
+        self.nodes[node].waiting.entry(key.into()).or_default().push(cost);
     }
 
     fn admitted_here(&mut self, node: usize, key: &str, units: u64) {

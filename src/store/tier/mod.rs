@@ -66,13 +66,9 @@ pub const fn over_admission_bound(mode: Mode, shape: &Shape, nodes: u64) -> u64 
     }
 }
 
-/// What a tier makes of a call.
+/// What to do about a call that cannot be decided here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The decision, without the shared store.
-    Answer(Decision),
-    /// The decision, and what to ask meanwhile, ahead of need.
-    AnswerAndAsk(Decision, Ask),
     /// The shared store is to be asked; its decision on the cost is the call's.
     Ask(Ask),
     /// It is to be asked this first; then the call is to be made again.
@@ -231,27 +227,38 @@ impl Tier {
         self.limiters.get(limiter as usize).map(|registered| &registered.limits)
     }
 
-    /// Decides, or says what to ask; answers the key's row.
-    pub fn consume(
+    /// Decides without the shared store, if that can be; and what to ask meanwhile, ahead of need.
+    pub fn decide(
+        &mut self,
+        limiter: u32,
+        slot: Slot,
+        cost: u64,
+        now: Timestamp,
+    ) -> Option<(Decision, Option<Ask>)> {
+        let decision = self.decide_here(limiter, slot, cost, now)?;
+        Some((decision, self.ask_ahead(limiter, slot, now)))
+    }
+
+    /// What to ask for a call that cannot be decided here; answers the key's row.
+    pub fn ask(
         &mut self,
         limiter: u32,
         slot: Option<Slot>,
         cost: u64,
         now: Timestamp,
     ) -> (Verdict, Option<Slot>) {
-        if let Some(slot) = slot
-            && let Some(decision) = self.decide(limiter, slot, cost, now)
-        {
-            let ahead = self.ask_ahead(limiter, slot, now);
-            let answer = Verdict::Answer(decision);
-            return (ahead.map_or(answer, |ask| Verdict::AnswerAndAsk(decision, ask)), Some(slot));
-        }
         let slot = self.row_for(limiter, slot, now);
-        (self.ask(limiter, slot, cost, now), slot)
+        (self.question(limiter, slot, cost, now), slot)
     }
 
     /// What can be decided here.
-    fn decide(&mut self, limiter: u32, slot: Slot, cost: u64, now: Timestamp) -> Option<Decision> {
+    fn decide_here(
+        &mut self,
+        limiter: u32,
+        slot: Slot,
+        cost: u64,
+        now: Timestamp,
+    ) -> Option<Decision> {
         let mode = self.mode;
         let limit = self.limiters.get(limiter as usize)?.limit()?;
         let row = self.rows.get_mut(slot)?;
@@ -280,7 +287,7 @@ impl Tier {
         let capacity = self.limiters.get(limiter as usize)?.limit()?.capacity();
         let lease = &self.rows.get(slot)?.lease;
         let wants_more = lease.wants_more(lease::largest(most, capacity), now);
-        if wants_more { asked(self.ask(limiter, Some(slot), 0, now)) } else { None }
+        if wants_more { asked(self.question(limiter, Some(slot), 0, now)) } else { None }
     }
 
     /// The key's row, made if there is room for one.
@@ -293,7 +300,7 @@ impl Tier {
         placed.ok().flatten()
     }
 
-    fn ask(&mut self, limiter: u32, slot: Option<Slot>, cost: u64, now: Timestamp) -> Verdict {
+    fn question(&mut self, limiter: u32, slot: Option<Slot>, cost: u64, now: Timestamp) -> Verdict {
         let mode = self.mode;
         let row = slot.and_then(|slot| self.rows.get_mut(slot)).zip(slot);
         let registered = self.limiters.get_mut(limiter as usize);
@@ -452,7 +459,7 @@ impl Tier {
                     return None;
                 }
                 self.due.push_back((now.plus(sync_every), slot));
-                asked(self.ask(limiter, Some(slot), 0, now))
+                asked(self.question(limiter, Some(slot), 0, now))
             }
         }
     }
@@ -463,7 +470,7 @@ impl Tier {
         let row = self.rows.get_mut(slot)?;
         let limiter = row.limiter;
         if row.mirror.is_dirty() {
-            return asked(self.ask(limiter, Some(slot), 0, now));
+            return asked(self.question(limiter, Some(slot), 0, now));
         }
         let registered = self.limiters.get_mut(limiter as usize)?;
         let Some((units, span)) = row.lease.give_back(now) else {
@@ -478,10 +485,22 @@ impl Tier {
         Some(Ask::new(Question::GiveBack { delta }, limiter, Some((row, slot)), now))
     }
 
-    /// A key for which something is left to settle.
+    /// A key for which something is left to settle: of that Limiter, or of any.
     #[must_use]
-    pub fn unsettled(&mut self) -> Option<Slot> {
-        self.due.pop_front().map(|(_, slot)| slot)
+    pub fn unsettled(&mut self, limiter: Option<u32>) -> Option<Slot> {
+        let is_its = |(_, slot): &(Timestamp, Slot)| {
+            limiter.is_none_or(|limiter| {
+                self.rows.get(*slot).is_some_and(|row| row.limiter == limiter)
+            })
+        };
+        let at = self.due.iter().position(is_its)?;
+        self.due.remove(at).map(|(_, slot)| slot)
+    }
+
+    /// Whose key has that row.
+    #[must_use]
+    pub fn limiter_of(&self, slot: Slot) -> Option<u32> {
+        self.rows.get(slot).map(|row| row.limiter)
     }
 
     /// A row freed since last asked: the index has to forget it.

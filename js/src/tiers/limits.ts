@@ -1,0 +1,279 @@
+import type { TierAsk } from "#wasm";
+import { Deadlines, type Tick } from "../deadlines.js";
+import { type Decision, decisionFrom, REASONS } from "../decision.js";
+import { TidegateError } from "../errors.js";
+import type { Limits } from "../limits.js";
+import { monotonicNow } from "../monotonic.js";
+import { type Answer, promised, type Waiter, whenAnswered } from "../pending.js";
+import type { PrefixIndex } from "../slot-index.js";
+import type { LimitDriver } from "../store.js";
+import { NONE, type TieredDriver } from "./driver.js";
+
+/** What the core wants done for a call that it cannot decide by itself. */
+const ASK = 0;
+const WAIT = 2;
+/** Where in the block of numbers a slot is told. */
+const SLOT = 6;
+
+type Told = Decision | ArrayLike<number> | undefined;
+
+/** The limits of one Limiter: decided here where the core can, else carried to l2 and back. */
+export class TieredLimits implements LimitDriver {
+  readonly names: readonly string[];
+  readonly limiter: number;
+  readonly #driver: TieredDriver;
+  readonly #l2: LimitDriver;
+  readonly #index: PrefixIndex;
+  /** Itself and the others of its prefix. */
+  readonly #sharing: Set<TieredLimits>;
+  readonly #deadlines: Deadlines;
+  /** Who waits until l2 has answered about a slot. */
+  readonly #waiting = new Map<number, (() => void)[]>();
+  /** Questions under way, by slot. */
+  readonly #underWay = new Map<number, number>();
+
+  constructor(
+    driver: TieredDriver,
+    l2: LimitDriver,
+    limits: Limits,
+    index: PrefixIndex,
+    sharing: Set<TieredLimits>,
+    timeoutMs: number,
+  ) {
+    this.#driver = driver;
+    this.#l2 = l2;
+    this.#index = index;
+    this.#sharing = sharing;
+    this.#deadlines = new Deadlines(timeoutMs);
+    this.names = limits.names;
+    const node = crypto.getRandomValues(new Uint32Array(1))[0] as number;
+    this.limiter = driver.tier.register(limits.set, node);
+  }
+
+  atOnce(key: string, cost: number): Decision | undefined {
+    const slot = this.#index.get(key);
+    if (slot === undefined) return undefined;
+    const { tier, chores } = this.#driver;
+    const reason = tier.decide(this.limiter, slot, cost, monotonicNow());
+    if (reason === NONE) return undefined;
+    const decision = decisionFrom(reason, this.#driver.numbers, 0, this.names, true);
+    if (tier.has_question()) chores.ask(tier.question() as TierAsk);
+    chores.plan();
+    return decision;
+  }
+
+  async consume(key: string, cost: number): Promise<Decision> {
+    for (;;) {
+      const known = this.#index.get(key);
+      const { tier } = this.#driver;
+      const verdict = tier.ask(this.limiter, known ?? NONE, cost, monotonicNow());
+      const slot = this.#driver.numbers[SLOT] as number;
+      this.#driver.forgetFreed();
+      if (known === undefined && slot !== NONE) this.#place(key, slot);
+      if (verdict === WAIT) {
+        await this.#heard(slot);
+      } else {
+        const told = await this.carry(tier.question() as TierAsk, key);
+        if (verdict === ASK) return this.#decisionOf(told);
+      }
+      const decision = this.atOnce(key, cost);
+      if (decision !== undefined) return decision;
+    }
+  }
+
+  /** What l2 is told of first: a peek sees everything that was admitted. */
+  async peek(key: string, cost: number): Promise<Decision> {
+    if (this.#driver.mode === "eager") await this.#settle(key);
+    return promised(this.#l2.peek(key, cost));
+  }
+
+  async refund(key: string, cost: number): Promise<void> {
+    if (this.#driver.mode === "eager") await this.#settle(key);
+    await this.#changing(key, "refunded", () => this.#l2.refund(key, cost));
+  }
+
+  async block(key: string, durationMs: number): Promise<void> {
+    await this.#settle(key);
+    await this.#changing(key, "changed", () => this.#l2.block(key, durationMs));
+  }
+
+  async unblock(key: string): Promise<void> {
+    await this.#changing(key, "refunded", () => this.#l2.unblock(key));
+  }
+
+  async reset(key: string): Promise<void> {
+    await this.#settle(key);
+    await this.#changing(key, "changed", () => this.#l2.reset(key));
+  }
+
+  async close(): Promise<void> {
+    await this.#driver.chores.settle(this.limiter);
+    this.#sharing.delete(this);
+    await this.#l2.close();
+  }
+
+  /** Takes a question to l2, and what comes of it to the core. */
+  carry(ask: TierAsk, key = this.#driver.keys.get(ask.slot()) as string): Promise<Told> {
+    const slot = ask.slot();
+    this.#underWay.set(slot, (this.#underWay.get(slot) ?? 0) + 1);
+    return new Promise<Told>((resolve, reject) => {
+      const carried = new Carried(this, ask, this.#deadlines, resolve, reject);
+      carried.by(() => this.#put(key, ask));
+    });
+  }
+
+  /** The answer, or that there is none, is the core's now. */
+  told(ask: TierAsk, told: Told): void {
+    this.#driver.tier.told(ask, this.#numbersOf(told), monotonicNow());
+    this.#wake(ask);
+  }
+
+  /** A question that is not asked after all. */
+  giveUp(ask: TierAsk): void {
+    this.#driver.tier.failed(ask);
+    ask.free();
+  }
+
+  failed(ask: TierAsk): void {
+    this.#driver.tier.failed(ask);
+    this.#wake(ask);
+  }
+
+  /** Carries all questions that leave nothing of a slot here. */
+  async settleAt(slot: number): Promise<void> {
+    for (;;) {
+      if (this.#underWay.has(slot)) await this.#heard(slot);
+      const ask = this.#driver.tier.settle(slot, monotonicNow());
+      if (ask === undefined) return;
+      await this.carry(ask);
+    }
+  }
+
+  #place(key: string, slot: number): void {
+    this.#index.add(key, slot);
+    this.#driver.keys.set(slot, key);
+  }
+
+  #put(key: string, ask: TierAsk): Answer<Told> {
+    const plain = ask.plain();
+    if (plain !== undefined) return this.#l2.consume(key, plain);
+    return (this.#l2.ask as NonNullable<LimitDriver["ask"]>)(key, ask);
+  }
+
+  #wake(ask: TierAsk): void {
+    const slot = ask.slot();
+    ask.free();
+    const left = (this.#underWay.get(slot) ?? 1) - 1;
+    if (left > 0) this.#underWay.set(slot, left);
+    else this.#underWay.delete(slot);
+    const waiting = this.#waiting.get(slot);
+    this.#waiting.delete(slot);
+    for (const go of waiting ?? []) go();
+    this.#driver.chores.plan();
+  }
+
+  #heard(slot: number): Promise<void> {
+    return new Promise((resolve) => {
+      const waiting = this.#waiting.get(slot);
+      if (waiting === undefined) this.#waiting.set(slot, [resolve]);
+      else waiting.push(resolve);
+    });
+  }
+
+  async #settle(key: string): Promise<void> {
+    const slot = this.#index.get(key);
+    if (slot !== undefined) await this.settleAt(slot);
+  }
+
+  /** Runs a change of this process's own; whoever shares the prefix forgets what it knew, before and after. */
+  async #changing(
+    key: string,
+    kind: "changed" | "refunded",
+    change: () => Answer<void>,
+  ): Promise<void> {
+    const forget = () => {
+      for (const limits of this.#sharing) limits.#forget(key, kind);
+    };
+    forget();
+    try {
+      await promised(change());
+    } finally {
+      forget();
+    }
+  }
+
+  #forget(key: string, kind: "changed" | "refunded"): void {
+    const slot = this.#index.get(key);
+    if (slot !== undefined) this.#driver.tier[kind](slot);
+  }
+
+  #numbersOf(told: Told): Float64Array {
+    if (told === undefined) return new Float64Array();
+    if (!("allowed" in told)) return Float64Array.from(told);
+    const { reason, limitName, limit, remaining, retryAfterMs, resetAfterMs } = told;
+    const numbers = [REASONS.indexOf(reason as (typeof REASONS)[number])];
+    numbers.push(this.names.indexOf(limitName), limit, remaining, retryAfterMs, resetAfterMs);
+    return Float64Array.from(numbers);
+  }
+
+  #decisionOf(told: Told): Decision {
+    if (told !== undefined && "allowed" in told) return told;
+    const numbers = told as ArrayLike<number>;
+    return decisionFrom(numbers[0] as number, numbers, 1, this.names);
+  }
+}
+
+/** One question under way. What comes after its deadline changes nothing. */
+class Carried implements Waiter<Told> {
+  readonly #limits: TieredLimits;
+  readonly #ask: TierAsk;
+  readonly #resolve: (told: Told) => void;
+  readonly #reject: (error: unknown) => void;
+  readonly #deadline: Tick;
+  #isOpen = true;
+
+  constructor(
+    limits: TieredLimits,
+    ask: TierAsk,
+    deadlines: Deadlines,
+    resolve: (told: Told) => void,
+    reject: (error: unknown) => void,
+  ) {
+    this.#limits = limits;
+    this.#ask = ask;
+    this.#resolve = resolve;
+    this.#reject = reject;
+    this.#deadline = deadlines.add(this);
+  }
+
+  by(put: () => Answer<Told>): void {
+    try {
+      whenAnswered(put(), this);
+    } catch (error) {
+      this.failed(error);
+    }
+  }
+
+  answered(told: Told): void {
+    if (!this.#close()) return;
+    this.#limits.told(this.#ask, told);
+    this.#resolve(told);
+  }
+
+  failed(error: unknown): void {
+    if (!this.#close()) return;
+    this.#limits.failed(this.#ask);
+    this.#reject(error);
+  }
+
+  late(): void {
+    this.failed(new TidegateError("timeout", "the l2 store did not answer in time"));
+  }
+
+  #close(): boolean {
+    if (!this.#isOpen) return false;
+    this.#isOpen = false;
+    this.#deadline.met();
+    return true;
+  }
+}
