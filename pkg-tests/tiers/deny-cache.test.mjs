@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
 import { Limiter } from "tidegate";
 import { calls, nodesOf, sharedMap, sharedMemory, startRedis } from "./shared.mjs";
 
@@ -139,7 +140,7 @@ for (const [name, shared] of Object.entries(stores)) {
       let decision = await one.consume("key");
       assert.equal(decision.local, true, "not yet");
       while (!decision.allowed) {
-        await new Promise((resolve) => setTimeout(resolve, 5));
+        await pause(5);
         decision = await one.consume("key");
       }
       const took = performance.now() - start;

@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
 import { Redis } from "ioredis";
 import { Deduplicator, Limiter, onEvent, TieredStore } from "tidegate";
 import { RedisStore } from "tidegate/redis";
@@ -56,7 +57,7 @@ async function untilItAnswers(limiter, key) {
     const answer = await limiter.consume(key).catch(() => undefined);
     if (answer?.reason === "ok" && !answer.local) return answer;
     assert.ok(performance.now() - start < 10_000, "it does not come back");
-    await new Promise((resolve) => setTimeout(resolve, 5));
+    await pause(5);
   }
 }
 
@@ -118,7 +119,7 @@ for (const [name, shared] of Object.entries(stores)) {
             assert.deepEqual([reason, local], ["ok", true]);
           }
           await assertPolicy(limiter, policy);
-          await new Promise((resolve) => setTimeout(resolve, 60));
+          await pause(60);
         });
         assert.ok(errors.length >= 2, "of the call, and of what was to be told");
         line.state = "up";
@@ -157,7 +158,7 @@ for (const [name, shared] of Object.entries(stores)) {
           if (allowed) admitted += 1;
         }
         line.state = round % 2 === 0 ? "lossy" : "up";
-        await new Promise((resolve) => setTimeout(resolve, 25));
+        await pause(25);
       }
       line.state = "up";
       await untilItAnswers(limiter, "another");
@@ -237,6 +238,7 @@ test("ids whose answers never come do not fill the table", async () => {
   line.state = "hung";
   await Promise.all(Array.from({ length: 8 }, (_, at) => dedup.first(`hung ${at}`)));
   line.state = "up";
+  await pause(30);
   const patient = new Deduplicator({ ttl: "1h", store, prefix: "patient" });
   assert.equal(await patient.first("id"), true);
   const before = line.operations;
@@ -251,6 +253,7 @@ test("keys whose answers never come do not fill the table", async () => {
   line.state = "hung";
   await Promise.all(Array.from({ length: 8 }, (_, at) => limiter.consume(`hung ${at}`)));
   line.state = "up";
+  await pause(30);
   const patient = new Limiter({ limit, store: node, prefix: "patient" });
   await patient.consume("key", { cost: 800 });
   assert.equal((await patient.consume("key")).local, false);
@@ -268,7 +271,7 @@ test("a call that was given up charges nothing afterwards", async () => {
   );
   line.state = "up";
   assert.equal(reasons.filter((reason) => reason === "ok").length, 2);
-  await new Promise((resolve) => setTimeout(resolve, 200));
+  await pause(200);
   await node.close();
   const used = limit.limit - (await new Limiter({ limit, store: l2 }).peek("key")).remaining;
   assert.equal(used, 3);

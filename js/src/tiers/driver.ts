@@ -88,7 +88,8 @@ export class TieredDriver implements Driver {
   messages(prefix: string, timeoutMs: number): MessageDriver {
     const l2 = this.#l2.messages(prefix, timeoutMs);
     // A store with a way of its own to see ids first has no operation that tells more of them.
-    return l2.first === undefined ? new TieredMessages(this, this.seenIndex.of(prefix), l2) : l2;
+    if (l2.first !== undefined) return l2;
+    return new TieredMessages(this, this.seenIndex.of(prefix), l2, timeoutMs);
   }
 
   /** Counts and latches live in l2. */

@@ -1,12 +1,12 @@
 import type { TierAsk } from "#wasm";
-import { Deadlines, type Tick } from "../deadlines.js";
+import { Deadlines } from "../deadlines.js";
 import { type Decision, decisionFrom, REASONS } from "../decision.js";
-import { TidegateError } from "../errors.js";
 import type { Limits } from "../limits.js";
 import { monotonicNow } from "../monotonic.js";
-import { type Answer, promised, type Waiter, whenAnswered } from "../pending.js";
+import { type Answer, promised } from "../pending.js";
 import type { PrefixIndex } from "../slot-index.js";
 import type { LimitDriver } from "../store.js";
+import { Carried, Patience } from "./carried.js";
 import { NONE, type TieredDriver } from "./driver.js";
 
 /** What the core wants done for a call that it cannot decide by itself. */
@@ -63,21 +63,11 @@ export class TieredLimits implements LimitDriver {
   }
 
   async consume(key: string, cost: number): Promise<Decision> {
-    for (;;) {
-      const known = this.#index.get(key);
-      const { tier } = this.#driver;
-      const verdict = tier.ask(this.limiter, known ?? NONE, cost, monotonicNow());
-      const slot = this.#driver.numbers[SLOT] as number;
-      this.#driver.forgetFreed();
-      if (known === undefined && slot !== NONE) this.#place(key, slot);
-      if (verdict === WAIT) {
-        await this.#heard(slot);
-      } else {
-        const told = await this.carry(tier.question() as TierAsk, key);
-        if (verdict === ASK) return this.#decisionOf(told);
-      }
-      const decision = this.atOnce(key, cost);
-      if (decision !== undefined) return decision;
+    const patience = new Patience(this.#deadlines);
+    try {
+      return await this.#consume(key, cost, patience);
+    } finally {
+      patience.end();
     }
   }
 
@@ -116,27 +106,22 @@ export class TieredLimits implements LimitDriver {
   carry(ask: TierAsk, key = this.#driver.keys.get(ask.slot()) as string): Promise<Told> {
     const slot = ask.slot();
     this.#underWay.set(slot, (this.#underWay.get(slot) ?? 0) + 1);
-    return new Promise<Told>((resolve, reject) => {
-      const carried = new Carried(this, ask, this.#deadlines, resolve, reject);
-      carried.by(() => this.#put(key, ask));
+    return Carried.ask(() => this.#put(key, ask), this.#deadlines, {
+      told: (told) => {
+        this.#driver.tier.told(ask, this.#numbersOf(told), monotonicNow());
+        this.#wake(ask);
+      },
+      failed: () => {
+        this.#driver.tier.failed(ask);
+        this.#wake(ask);
+      },
     });
-  }
-
-  /** The answer, or that there is none, is the core's now. */
-  told(ask: TierAsk, told: Told): void {
-    this.#driver.tier.told(ask, this.#numbersOf(told), monotonicNow());
-    this.#wake(ask);
   }
 
   /** A question that is not asked after all. */
   giveUp(ask: TierAsk): void {
     this.#driver.tier.failed(ask);
     ask.free();
-  }
-
-  failed(ask: TierAsk): void {
-    this.#driver.tier.failed(ask);
-    this.#wake(ask);
   }
 
   /** Carries all questions that leave nothing of a slot here. */
@@ -146,6 +131,26 @@ export class TieredLimits implements LimitDriver {
       const ask = this.#driver.tier.settle(slot, monotonicNow());
       if (ask === undefined) return;
       await this.carry(ask);
+    }
+  }
+
+  async #consume(key: string, cost: number, patience: Patience): Promise<Decision> {
+    for (;;) {
+      const known = this.#index.get(key);
+      const { tier } = this.#driver;
+      const verdict = tier.ask(this.limiter, known ?? NONE, cost, monotonicNow());
+      const slot = this.#driver.numbers[SLOT] as number;
+      this.#driver.forgetFreed();
+      if (known === undefined && slot !== NONE) this.#place(key, slot);
+      if (verdict === WAIT) {
+        await this.#heard(slot);
+      } else {
+        const told = await this.carry(tier.question() as TierAsk, key);
+        if (verdict === ASK) return this.#decisionOf(told);
+      }
+      patience.check();
+      const decision = this.atOnce(key, cost);
+      if (decision !== undefined) return decision;
     }
   }
 
@@ -220,60 +225,5 @@ export class TieredLimits implements LimitDriver {
     if (told !== undefined && "allowed" in told) return told;
     const numbers = told as ArrayLike<number>;
     return decisionFrom(numbers[0] as number, numbers, 1, this.names);
-  }
-}
-
-/** One question under way. What comes after its deadline changes nothing. */
-class Carried implements Waiter<Told> {
-  readonly #limits: TieredLimits;
-  readonly #ask: TierAsk;
-  readonly #resolve: (told: Told) => void;
-  readonly #reject: (error: unknown) => void;
-  readonly #deadline: Tick;
-  #isOpen = true;
-
-  constructor(
-    limits: TieredLimits,
-    ask: TierAsk,
-    deadlines: Deadlines,
-    resolve: (told: Told) => void,
-    reject: (error: unknown) => void,
-  ) {
-    this.#limits = limits;
-    this.#ask = ask;
-    this.#resolve = resolve;
-    this.#reject = reject;
-    this.#deadline = deadlines.add(this);
-  }
-
-  by(put: () => Answer<Told>): void {
-    try {
-      whenAnswered(put(), this);
-    } catch (error) {
-      this.failed(error);
-    }
-  }
-
-  answered(told: Told): void {
-    if (!this.#close()) return;
-    this.#limits.told(this.#ask, told);
-    this.#resolve(told);
-  }
-
-  failed(error: unknown): void {
-    if (!this.#close()) return;
-    this.#limits.failed(this.#ask);
-    this.#reject(error);
-  }
-
-  late(): void {
-    this.failed(new TidegateError("timeout", "the l2 store did not answer in time"));
-  }
-
-  #close(): boolean {
-    if (!this.#isOpen) return false;
-    this.#isOpen = false;
-    this.#deadline.met();
-    return true;
   }
 }

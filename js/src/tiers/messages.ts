@@ -1,8 +1,10 @@
 import type { MessageCall } from "#wasm";
+import { Deadlines } from "../deadlines.js";
 import { monotonicNow } from "../monotonic.js";
-import { type Answer, whenAnswered } from "../pending.js";
+import type { Answer } from "../pending.js";
 import type { PrefixIndex } from "../slot-index.js";
 import type { MessageDriver, MessageReply } from "../store.js";
+import { Carried } from "./carried.js";
 import { NONE, type TieredDriver } from "./driver.js";
 
 /** Ids that this process finished itself are known here; of all others l2 alone knows. */
@@ -10,11 +12,13 @@ export class TieredMessages implements MessageDriver {
   readonly #driver: TieredDriver;
   readonly #index: PrefixIndex;
   readonly #l2: MessageDriver;
+  readonly #deadlines: Deadlines;
 
-  constructor(driver: TieredDriver, index: PrefixIndex, l2: MessageDriver) {
+  constructor(driver: TieredDriver, index: PrefixIndex, l2: MessageDriver, timeoutMs: number) {
     this.#driver = driver;
     this.#index = index;
     this.#l2 = l2;
+    this.#deadlines = new Deadlines(timeoutMs);
   }
 
   call(id: string, call: MessageCall, sender?: string): Answer<MessageReply> {
@@ -28,24 +32,13 @@ export class TieredMessages implements MessageDriver {
     const slot = question.slot();
     this.#forgetFreed();
     if (known === undefined && slot !== NONE) this.#index.add(id, slot);
-    const told = (yes: boolean) => {
-      seen.told(question, yes);
+    const told = (reply?: MessageReply) => {
+      seen.told(question, reply?.status === "yes");
       question.free();
     };
-    return new Promise((resolve, reject) => {
-      const answered = (reply: MessageReply) => {
-        told(reply.status === "yes");
-        resolve(reply);
-      };
-      const failed = (error: unknown) => {
-        told(false);
-        reject(error);
-      };
-      try {
-        whenAnswered(this.#l2.call(id, call, sender), { answered, failed });
-      } catch (error) {
-        failed(error);
-      }
+    return Carried.ask<MessageReply>(() => this.#l2.call(id, call, sender), this.#deadlines, {
+      told,
+      failed: told,
     });
   }
 
