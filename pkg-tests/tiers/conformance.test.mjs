@@ -33,7 +33,7 @@ test("what is not remembered is decided as the vectors say", async () => {
     for (const [index, step] of steps.entries()) {
       clock.ms = step.at;
       // A node of its own for each step: this process's clock does not move with the store's.
-      const store = new TieredStore({ l2: storeFrom(adapter) });
+      const store = new TieredStore({ l2: storeFrom(adapter), maxKeys: 2 });
       const limiter = new Limiter({ limit: limits, store });
       const decision = await limiter[step.op]("key", { cost: step.cost });
       const retryAfterMs = step.expect.retryAfterMs ?? Number.POSITIVE_INFINITY;

@@ -34,16 +34,27 @@ for (const [name, shared] of Object.entries(counted)) {
       }
     });
 
-    test("what costs less than what was denied is asked", async () => {
+    test("what costs more or less than what was denied is asked, and then remembered too", async () => {
       const { store, line } = shared();
       const [node] = nodesOf(1, store);
       const limiter = new Limiter({ limit, store: node });
       await limiter.consume("key", { cost: 8 });
+      const waits = [];
+      for (const cost of [5, 6, 3, 4]) {
+        const before = line.operations;
+        const first = await limiter.consume("key", { cost });
+        const again = await limiter.consume("key", { cost });
+        assert.deepEqual([first.local, again.local], [false, true]);
+        assert.equal(line.operations - before, 1);
+        waits[cost] = first.retryAfterMs;
+      }
       const before = line.operations;
-      assert.equal((await limiter.consume("key", { cost: 5 })).local, false);
-      assert.equal((await limiter.consume("key", { cost: 5 })).local, true);
-      assert.equal((await limiter.consume("key", { cost: 6 })).local, true);
-      assert.equal(line.operations - before, 1);
+      for (const cost of [3, 4, 5, 6]) {
+        const { retryAfterMs, local } = await limiter.consume("key", { cost });
+        assert.equal(local, true);
+        assert.ok(Math.abs(retryAfterMs - waits[cost]) < 1_000, "each has its own wait");
+      }
+      assert.equal(line.operations, before);
       const cheaper = await limiter.consume("key", { cost: 2 });
       assert.deepEqual([cheaper.allowed, cheaper.local], [true, false]);
     });

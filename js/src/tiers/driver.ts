@@ -80,7 +80,6 @@ export class TieredDriver implements Driver {
     }
     const index = this.index.of(`${this.#limits.length}:${prefix}`);
     const made = new TieredLimits(this, l2, limits, index, sharing, timeoutMs);
-    sharing.add(made);
     this.#limits.push(made);
     return made;
   }

@@ -26,6 +26,8 @@ export class TieredLimits implements LimitDriver {
   readonly #index: PrefixIndex;
   /** Itself and the others of its prefix. */
   readonly #sharing: Set<TieredLimits>;
+  /** The others that remember denials of a budget that is also this one's. */
+  readonly #alike = new Set<TieredLimits>();
   readonly #deadlines: Deadlines;
   /** Who waits until l2 has answered about a slot. */
   readonly #waiting = new Map<number, (() => void)[]>();
@@ -46,6 +48,8 @@ export class TieredLimits implements LimitDriver {
     this.#sharing = sharing;
     this.#deadlines = new Deadlines(timeoutMs);
     this.names = limits.names;
+    if (driver.mode === "deny-cache") this.#meet();
+    sharing.add(this);
     const node = crypto.getRandomValues(new Uint32Array(1))[0] as number;
     this.limiter = driver.tier.register(limits.set, node);
   }
@@ -99,6 +103,7 @@ export class TieredLimits implements LimitDriver {
   async close(): Promise<void> {
     await this.#driver.chores.settle(this.limiter);
     this.#sharing.delete(this);
+    for (const limits of this.#alike) limits.#alike.delete(this);
     await this.#l2.close();
   }
 
@@ -146,12 +151,28 @@ export class TieredLimits implements LimitDriver {
         await this.#heard(slot);
       } else {
         const told = await this.carry(tier.question() as TierAsk, key);
-        if (verdict === ASK) return this.#decisionOf(told);
+        if (verdict === ASK) return this.#decided(key, this.#decisionOf(told));
       }
       patience.check();
       const decision = this.atOnce(key, cost);
       if (decision !== undefined) return decision;
     }
+  }
+
+  #meet(): void {
+    for (const limits of this.#sharing) {
+      if (!limits.names.some((name) => this.names.includes(name))) continue;
+      limits.#alike.add(this);
+      this.#alike.add(limits);
+    }
+  }
+
+  /** What was charged may make others that were denied the same budget wait for longer, or for another limit. */
+  #decided(key: string, decision: Decision): Decision {
+    if (decision.allowed) {
+      for (const limits of this.#alike) limits.#forget(key, "refunded");
+    }
+    return decision;
   }
 
   #place(key: string, slot: number): void {

@@ -12,7 +12,7 @@ mod seen;
 
 use std::collections::VecDeque;
 
-use self::denial::Denial;
+use self::denial::Denials;
 use self::eager::Mirror;
 use self::lease::Lease;
 pub use self::seen::{Seen, SeenAsk};
@@ -171,7 +171,7 @@ struct Row {
     changes: u32,
     /// Those of them that make a share worthless.
     resets: u32,
-    denial: Option<Denial>,
+    denials: Denials,
     lease: Lease,
     mirror: Mirror,
     /// It stands in the queue of what has to be done.
@@ -183,7 +183,7 @@ impl Row {
         if self.asked > 0 {
             return Timestamp::from_ms(u64::MAX);
         }
-        let denied_until = self.denial.map_or(Timestamp::default(), |denial| denial.until());
+        let denied_until = self.denials.until();
         denied_until.max(self.lease.over_at()).max(self.mirror.over_at())
     }
 }
@@ -262,7 +262,7 @@ impl Tier {
         let mode = self.mode;
         let limit = self.limiters.get(limiter as usize)?.limit()?;
         let row = self.rows.get_mut(slot)?;
-        if let Some(decision) = row.denial.and_then(|denial| denial.answer(cost, now)) {
+        if let Some(decision) = row.denials.answer(cost, now) {
             return Some(decision);
         }
         match mode {
@@ -334,7 +334,7 @@ impl Tier {
     pub fn decided(&mut self, ask: &Ask, decision: &Decision, now: Timestamp) {
         self.told(ask, |row| {
             if row.changes == ask.changes && !decision.allowed() {
-                row.denial = Some(Denial::new(ask, *decision, now));
+                row.denials.note(ask, *decision, now);
             }
         });
     }
@@ -357,7 +357,7 @@ impl Tier {
             let remembers = if matches!(mode, Mode::Eager { .. }) { blocked } else { denied };
             let current = row.changes == ask.changes;
             if current && remembers {
-                row.denial = Some(Denial::new(ask, share.decision, now));
+                row.denials.note(ask, share.decision, now);
             }
             match mode {
                 Mode::DenyCache => {}
@@ -406,7 +406,7 @@ impl Tier {
     pub fn refunded(&mut self, slot: Slot) {
         self.rows.update(slot, Row::over_at, |row| {
             row.changes = row.changes.wrapping_add(1);
-            row.denial = None;
+            row.denials.forget();
             row.mirror.forget();
         });
     }
