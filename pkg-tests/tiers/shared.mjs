@@ -77,4 +77,3 @@ export async function calls(count, limiterAt, key, options) {
   }
   return { admitted, local };
 }
-
