@@ -32,6 +32,8 @@ export interface Driver {
   limits(prefix: string, limits: Limits, timeoutMs: number): LimitDriver;
   messages(prefix: string, timeoutMs: number): MessageDriver;
   bursts(prefix: string, timeoutMs: number): BurstDriver;
+  /** Leaves nothing in this process that others have to know of, where a store keeps such. */
+  readonly settle?: (() => Promise<void>) | undefined;
 }
 
 /** The operations on limits, bound to one Limiter. */

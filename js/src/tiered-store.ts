@@ -44,6 +44,8 @@ const MOST_KEYS = 2 ** 31;
 export class TieredStore implements Store {
   readonly capabilities: Capabilities;
   readonly [DRIVER]: TieredDriver;
+  /** @internal */
+  readonly l2: Store;
 
   constructor(options: TieredStoreOptions) {
     checkOptions(options, KNOWN);
@@ -61,6 +63,7 @@ export class TieredStore implements Store {
       keys: countOf(options.maxKeys ?? DEFAULT_MAX_KEYS, "maxKeys", MOST_KEYS),
     };
     const syncMs = durationMs(options.syncEvery ?? DEFAULT_SYNC_MS, 'option "syncEvery"');
+    this.l2 = options.l2;
     this.capabilities = Object.freeze({ ...capabilities, synchronous: false });
     this[DRIVER] = new TieredDriver(l2, mode, most, syncMs);
   }
@@ -75,7 +78,7 @@ export class TieredStore implements Store {
   }
 
   /** Tells l2 what it does not know, and gives back what was not spent. l2 itself stays open. */
-  close(): Promise<void> {
-    return this[DRIVER].settle();
+  async close(): Promise<void> {
+    await this[DRIVER].settle?.();
   }
 }

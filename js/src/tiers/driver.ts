@@ -29,6 +29,8 @@ export class TieredDriver implements Driver {
   readonly seen: SeenIds;
   readonly seenIndex: SlotIndex;
   readonly chores: Chores;
+  /** Denials and ids may be forgotten; all else is budget. */
+  readonly settle: (() => Promise<void>) | undefined;
   readonly #l2: Driver;
   /** Whoever shares a prefix shares blocks, and budgets of the same name. */
   readonly #sharing = new Map<string, Set<TieredLimits>>();
@@ -54,6 +56,7 @@ export class TieredDriver implements Driver {
     // What was admitted has to be told; a share that lies idle may lie a little longer.
     const urgent = mode === "eager";
     this.chores = new Chores(this.tier, urgent, (limiter) => this.#limits[limiter] as TieredLimits);
+    this.settle = mode === "deny-cache" ? undefined : () => this.chores.settle(NONE);
   }
 
   /** The block in which the core tells numbers; memory that grew has left the old view without a buffer. */
@@ -98,10 +101,6 @@ export class TieredDriver implements Driver {
 
   bound({ set }: Limits, nodes: number): number {
     return this.tier.over_admission_bound(set, nodes);
-  }
-
-  settle(): Promise<void> {
-    return this.chores.settle(NONE);
   }
 
   /** Tells the index which slots the table freed. */
