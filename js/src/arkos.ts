@@ -5,3 +5,7 @@ export {
   MemoryGatewayStore,
   type MemoryGatewayStoreOptions,
 } from "./arkos/memory-gateway-store.js";
+export {
+  MultiTierArkosGatewayStore,
+  type MultiTierOptions,
+} from "./arkos/multi-tier-gateway-store.js";
