@@ -44,7 +44,7 @@ export async function setupTests() {
   await rustComponents();
   await chromium();
   await postgresql();
-  await redis();
+  await redisAndValkey();
   await sqlite();
 }
 
@@ -248,10 +248,39 @@ async function postgresql() {
   if (!findPostgresql()) await aptInstall(["postgresql"], "a database for the tests", "30 s");
 }
 
-async function redis() {
-  if (!capture("redis-server", ["--version"])) {
-    await aptInstall(["redis-server"], "Redis for the tests", "10 s");
+async function redisAndValkey() {
+  const redis = ["redis-server", "redis-sentinel"];
+  if (redis.some(isMissing)) await aptInstall(redis, "Redis for the tests", "10 s");
+  const valkey = ["valkey-server", "valkey-sentinel", "valkey-tools"];
+  if (["valkey-server", "valkey-sentinel"].some(isMissing)) {
+    await aptInstall(valkey, "Valkey for the tests", "15 s", ...backports());
   }
+}
+
+const isMissing = (program) => capture("which", [program]) === undefined;
+
+/** How Debian 12 comes to know its backports, which bring it Valkey; later ones have it in the main archive. */
+function backports() {
+  if (!/^VERSION_CODENAME=bookworm$/m.test(readIfThere("/etc/os-release") ?? "")) return [];
+  if (mirrorOf("bookworm-backports")) return [];
+  const mirror = mirrorOf("bookworm");
+  if (!mirror) throw new Problem("apt names no mirror of Debian 12 to take its backports from.");
+  const source = [
+    "Types: deb",
+    `URIs: ${mirror}`,
+    "Suites: bookworm-backports",
+    "Components: main",
+    "Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg",
+  ];
+  const lines = source.map((line) => `'${line}'`).join(" ");
+  return [`printf '%s\\n' ${lines} > /etc/apt/sources.list.d/tidegate-backports.sources`];
+}
+
+/** Where this machine's apt gets a suite of Debian from; undefined when it does not. */
+function mirrorOf(suite) {
+  const format = ["--format", "$(RELEASE)/$(COMPONENT) $(REPO_URI)", "Created-By: Packages"];
+  const targets = capture("apt-get", ["indextargets", ...format])?.split("\n") ?? [];
+  return targets.find((line) => line.startsWith(`${suite}/main `))?.split(" ")[1];
 }
 
 const sqliteVersion = "12.11.1";
@@ -283,7 +312,8 @@ async function chromium() {
   if (!findChromium()) await aptInstall(["chromium"], "a browser for the demo's tests", "60 s");
 }
 
-async function aptInstall(packages, what, usually) {
+/** Installs what is missing of them, after the commands that apt needs first. */
+async function aptInstall(packages, what, usually, ...first) {
   const missing = packages.filter(
     (name) => !capture("dpkg", ["-s", name])?.includes("Status: install ok installed"),
   );
@@ -292,7 +322,11 @@ async function aptInstall(packages, what, usually) {
     throw new Problem(`Missing: ${what}. Debian's packages for it: ${missing.join(", ")}.`);
   }
   await step(`${what} (${missing.join(", ")})`, usually, () =>
-    asRoot("apt-get update", `apt-get install -y --no-install-recommends ${missing.join(" ")}`),
+    asRoot(
+      ...first,
+      "apt-get update",
+      `apt-get install -y --no-install-recommends ${missing.join(" ")}`,
+    ),
   );
 }
 

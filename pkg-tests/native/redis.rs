@@ -373,3 +373,13 @@ fn redis_decides_as_rust_does() {
 fn redis_decides_as_rust_does_on_callers_clocks() {
     differential("redis-server", Clock::Caller);
 }
+
+#[test]
+fn valkey_decides_as_rust_does() {
+    differential("valkey-server", Clock::Store);
+}
+
+#[test]
+fn valkey_decides_as_rust_does_on_callers_clocks() {
+    differential("valkey-server", Clock::Caller);
+}

@@ -21,11 +21,12 @@ const snippets = [...readme.matchAll(/(?:<!-- test: (\w+) -->\n)?```js\n(.*?)```
   ([, name, code], at) => ({ name: name ?? `snippet ${at + 1}`, code }),
 );
 
-function start({ name, code }, replaced = code) {
+function start({ name, code }, replaced = code, env = {}) {
   mkdirSync(folder, { recursive: true });
   const file = join(folder, `${name.replace(" ", "-")}.mjs`);
   writeFileSync(file, replaced);
-  const child = spawn(process.execPath, [file], { stdio: ["ignore", "pipe", "pipe"] });
+  const options = { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, ...env } };
+  const child = spawn(process.execPath, [file], options);
   const output = { out: "", error: "" };
   child.stdout.on("data", (text) => {
     output.out += text;
@@ -88,6 +89,38 @@ test("the edge snippet is a Worker that limits each address", async () => {
     await worker.stop();
     await served.stop();
   }
+});
+
+test("the recipe's three servers share one leaky bucket", async () => {
+  const snippet = snippets.find(({ name }) => name === "fleet");
+  const redis = await Server.start();
+  const code = snippet.code.replace("6379", String(redis.port));
+  const ports = await Promise.all([1, 2, 3].map(freePort));
+  const servers = ports.map((PORT) => start(snippet, code, { PORT }));
+  const connect = (port) => io(`http://127.0.0.1:${port}`, { transports: ["websocket"] });
+  const clients = ports.map(connect);
+  try {
+    await Promise.all(clients.map((client) => once(client, "connect")));
+    const started = performance.now();
+    const chat = (client) => client.timeout(5_000).emitWithAck("chat", "hello");
+    const sent = clients.flatMap((client) => Array.from({ length: 10 }, () => chat(client)));
+    const answers = await Promise.all(sent);
+    const leaked = ((performance.now() - started) / 1_000) * 2.5;
+    const admitted = answers.filter(({ ok }) => ok).length;
+    assert.ok(admitted >= 20 && admitted <= 20 + leaked, `${admitted} of 20 and ${leaked}`);
+    const { error } = answers.find(({ ok }) => !ok);
+    assert.deepEqual([error.code, error.limit, error.remaining], ["RATE_LIMITED", 20, 0]);
+    assert.ok(error.retryAfterMs > 0 && error.retryAfterMs <= 400, "one unit leaks in 400 ms");
+  } finally {
+    for (const client of clients) client.close();
+    for (const { child } of servers) child.kill();
+    await Promise.all(servers.map(({ child }) => once(child, "close")));
+    await redis.stop();
+  }
+  assert.deepEqual(
+    servers.map(({ output }) => output.error),
+    ["", "", ""],
+  );
 });
 
 test("the gateway's snippet limits and deduplicates real clients", async () => {

@@ -1,6 +1,6 @@
 // npm run soak: the property tests in their long form, a million operations and more for each property, optimised
-// but with overflow checks on, and fleets of processes under load for a minute each. What fails prints the smallest
-// input that does.
+// but with overflow checks on; a fleet with twenty times as much to do, and tiers under load for a minute each. What
+// fails prints the smallest input that does.
 
 import { join } from "node:path";
 import { build } from "../../js/tools/build.mjs";
@@ -8,7 +8,7 @@ import { setupTests } from "../../js/tools/setup.mjs";
 import { main, root, run } from "../../js/tools/shell.mjs";
 import { pack } from "../pack.mjs";
 
-const FLEETS = ["tiers"];
+const FLEETS = ["fleet", "tiers"];
 
 await main(import.meta, async () => {
   await setupTests();

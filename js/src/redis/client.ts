@@ -27,6 +27,8 @@ interface Shapes {
   evalSha?(sha: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>;
   evalsha?(sha: string, keyCount: number, ...rest: string[]): Promise<unknown>;
   eval?(text: string, ...rest: unknown[]): Promise<unknown>;
+  sendCommand?(command: { pipelineIndex?: number }): Promise<unknown>;
+  options?: object;
 }
 
 /**
@@ -61,17 +63,39 @@ export function falling(sender: Sender): RunScript {
     try {
       return await sender.bySha(script.sha, keys, args);
     } catch (error) {
-      if (!(error instanceof Error) || !error.message.includes("NOSCRIPT")) throw error;
+      // Servers say NOSCRIPT, GLIDE "NoScriptError".
+      if (!(error instanceof Error) || !/noscript/i.test(error.message)) throw error;
       return sender.byText(script.text, keys, args);
     }
   };
 }
 
-function ioredis(client: Required<Shapes>): Sender {
+function ioredis(given: Required<Shapes>): Sender {
+  const client = typeof given.sendCommand === "function" ? sendingOnce(given) : given;
   return {
     bySha: (sha, keys, args) => client.evalsha(sha, keys.length, ...keys, ...args),
     byText: (text, keys, args) => client.eval(text, keys.length, ...keys, ...args),
   };
+}
+
+/** No place in any pipeline. */
+const NOWHERE = -1;
+
+/**
+ * A view of an ioredis or iovalkey client through which nothing is sent twice. Once connected again, these
+ * clients repeat what was under way when the connection broke, although it may have run, except for what
+ * belongs to a pipeline that is no longer whole: that fails, as all that we send is to.
+ */
+function sendingOnce(client: Required<Shapes>): Required<Shapes> {
+  return Object.create(client, {
+    options: { value: { ...client.options, enableAutoPipelining: false } },
+    sendCommand: {
+      value(command: { pipelineIndex?: number }) {
+        command.pipelineIndex = NOWHERE;
+        return client.sendCommand(command);
+      },
+    },
+  });
 }
 
 function nodeRedis(client: Required<Shapes>): Sender {

@@ -1029,9 +1029,11 @@ end
 
 -- ── the batch ──────────────────────────────────────────────────────────────
 
-local replies, texts, run_any = {}, {}, nil
+local replies, texts, run_any, replica = {}, {}, nil, nil
 
+-- A replica takes no write of any key: that is for the client to hear, which may look for the master.
 local function refused(why)
+  replica = replica or match(why, 'READONLY.*')
   texts[#texts + 1] = why
   return '!'
 end
@@ -1107,4 +1109,4 @@ for i = 1, #KEYS do
   replies[i] = reply or any(key, op)
 end
 
-return { concat(replies, ';'), unpack(texts) }
+return replica and redis.error_reply(replica) or { concat(replies, ';'), unpack(texts) }
