@@ -11,7 +11,7 @@ import { rows } from "./rows.mjs";
 const here = (name) => join(root, "pkg-tests/bench", name);
 
 const measured = (script, name) =>
-  run(process.execPath, ["--expose-gc", here(script), name]).then(JSON.parse);
+  run(process.execPath, ["--expose-gc", here(script), ...(name ? [name] : [])]).then(JSON.parse);
 
 const line = (cells) => console.log(`| ${cells.join(" | ")} |`);
 
@@ -34,6 +34,20 @@ async function bytes() {
   }
 }
 
+async function operations() {
+  console.log();
+  line([
+    "tiers, 100 keys for 2 s",
+    "calls",
+    "decided here",
+    "operations of the shared store per 1 000 calls",
+  ]);
+  line(["---", "---:", "---:", "---:"]);
+  for (const { name, calls, local, operations } of await measured("operations.mjs")) {
+    line([name, calls, `${(100 * local).toFixed(2)} %`, ((1_000 * operations) / calls).toFixed(3)]);
+  }
+}
+
 async function pauses() {
   // Marking a little at a time is the engine's too, but it tells of it only where it is one collection.
   const engine = ["--no-incremental-marking", "--max-old-space-size=8192"];
@@ -46,6 +60,7 @@ await main(import.meta, async () => {
   await setup();
   await build();
   if (part !== "pauses") await table((name) => name.includes(part));
+  if (part === "" || "tiers".includes(part)) await operations();
   if (part === "") await bytes();
   if (part === "" || part === "pauses") await pauses();
 });

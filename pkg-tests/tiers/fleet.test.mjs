@@ -15,7 +15,7 @@ import { Server } from "../redis/servers.mjs";
 const NODES = 8;
 const LIMIT = 400;
 const KEYS = 12;
-const LOAD_MS = process.env.TIDEGATE_SOAK === undefined ? 2_500 : 60_000;
+const LOAD_MS = process.env.TIDEGATE_SOAK === undefined ? 1_500 : 60_000;
 /** Longer than what was heard before it is believed. */
 const OUTAGE_MS = 1_500;
 const options = { timeout: 6 * LOAD_MS + 60_000 };
@@ -51,11 +51,11 @@ async function told(process, name, task) {
 const sum = (numbers) => numbers.reduce((total, number) => total + number, 0);
 
 /** What the whole fleet admitted of each key, and what the server knows of. */
-async function loaded(mode, algorithm, whileLoaded = async () => {}) {
+async function loaded(mode, algorithm, loadMs = LOAD_MS, whileLoaded = async () => {}) {
   const limit = { limit: LIMIT, window: "1h", algorithm };
   const tier = { mode, syncEvery: 50 };
   const prefix = `fleet${prefixes++}`;
-  const task = { limit, tier, prefix, keys: KEYS, until: Date.now() + LOAD_MS };
+  const task = { limit, tier, prefix, keys: KEYS, until: Date.now() + loadMs };
   const answers = Promise.all(processes.map((process) => told(process, "load", task)));
   const [nodes] = await Promise.all([answers, whileLoaded()]);
   const l2 = new RedisStore(client, { prefix });
@@ -115,7 +115,7 @@ for (const mode of ["deny-cache", "lease", "eager"]) {
   }
 
   test(`${mode}, fixed-window, the server stopped for a while`, options, async (t) => {
-    const told = await loaded(mode, "fixed-window", async () => {
+    const told = await loaded(mode, "fixed-window", LOAD_MS + OUTAGE_MS, async () => {
       await pause(LOAD_MS / 3);
       server.signal("SIGSTOP");
       await pause(OUTAGE_MS);
