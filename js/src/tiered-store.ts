@@ -68,7 +68,14 @@ export class TieredStore implements Store {
     this[DRIVER] = new TieredDriver(l2, mode, most, syncMs);
   }
 
-  /** The most that `nodes` nodes can admit above the limit in one window. A number, never "some". */
+  /**
+   * The most that `nodes` nodes can admit above the limit in one window. A number, never "some". A node is a
+   * Limiter: two of the same limit in one process count as two.
+   *
+   * "deny-cache": 0, since l2 decides on all that is admitted. "lease": 0 in windows, where a share is spent in
+   * the window it was charged in; nodes × the largest share for buckets, which leak while shares are held.
+   * "eager": (nodes − 1) × maxUnsynced, which is all that a node that admits cannot see.
+   */
   overAdmissionBound(limit: LimitOptions, nodes: number): number {
     if (Array.isArray(limit)) bad("bad_argument", "limit", limit, "one limit");
     if (!Number.isSafeInteger(nodes) || nodes < 1) {
