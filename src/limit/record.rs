@@ -148,7 +148,7 @@ impl LimitRecord {
         clock: Clock,
     ) -> (Option<Share>, bool) {
         let added = delta.is_some_and(|delta| {
-            self.apply(limits, delta, now, clock, |shape, view| {
+            self.apply(limits, delta, now, clock, &|shape, view| {
                 shape.add(view, delta.units, delta.span, now)
             })
         });
@@ -170,7 +170,7 @@ impl LimitRecord {
         if !limits.iter().all(known) {
             return false;
         }
-        self.apply(limits, delta, now, clock, |shape, view| {
+        self.apply(limits, delta, now, clock, &|shape, view| {
             let before = view.state;
             shape.give_back(view, delta.units, delta.span);
             view.state != before
@@ -184,7 +184,7 @@ impl LimitRecord {
         delta: &Delta,
         now: Timestamp,
         clock: Clock,
-        change: impl Fn(&Shape, &mut View) -> bool,
+        change: &dyn Fn(&Shape, &mut View) -> bool,
     ) -> bool {
         if self.adders.as_ref().is_some_and(|adders| adders.until > now && adders.has(delta)) {
             return false;
