@@ -9,3 +9,7 @@ export {
   MultiTierArkosGatewayStore,
   type MultiTierOptions,
 } from "./arkos/multi-tier-gateway-store.js";
+export {
+  RedisArkosGatewayStore,
+  type RedisArkosGatewayStoreOptions,
+} from "./arkos/redis-arkos-gateway-store.js";

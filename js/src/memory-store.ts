@@ -1,4 +1,6 @@
 import { type BurstSet, Memory, MessageCall, type TierAsk, memory as wasmMemory } from "#wasm";
+import type { ArkosGatewayStore } from "./arkos/gateway-store.js";
+import { ArkosMemoryTable } from "./arkos/memory-table.js";
 import { type Decision, decisionFrom, REASONS, type Reason } from "./decision.js";
 import { errorFrom, limiterClosed, show, TidegateError } from "./errors.js";
 import { emit, isHeard } from "./events.js";
@@ -176,6 +178,10 @@ export class MemoryDriver implements Driver {
 
   messages(prefix: string): MessageDriver {
     return this.#messagesIn(this.#messageSlots.of(prefix));
+  }
+
+  asArkos(): ArkosGatewayStore {
+    return new ArkosMemoryTable(this);
   }
 
   /** Limits on the keys that are a tree. */

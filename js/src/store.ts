@@ -1,4 +1,5 @@
 import type { BurstSet, MessageCall, TierAsk } from "#wasm";
+import type { ArkosGatewayStore } from "./arkos/gateway-store.js";
 import type { Decision } from "./decision.js";
 import { show, TidegateError } from "./errors.js";
 import type { Limits } from "./limits.js";
@@ -32,6 +33,8 @@ export interface Driver {
   limits(prefix: string, limits: Limits, timeoutMs: number): LimitDriver;
   messages(prefix: string, timeoutMs: number): MessageDriver;
   bursts(prefix: string, timeoutMs: number): BurstDriver;
+  /** Arkos' five methods, where keys can be cleared by what they begin with. */
+  asArkos?(): ArkosGatewayStore;
   /** Leaves nothing in this process that others have to know of, where a store keeps such. */
   readonly settle?: (() => Promise<void>) | undefined;
 }

@@ -66,6 +66,7 @@ export type Checked = {
       SameClass<typeof contract.RedisRestStore, typeof redisRest.RedisRestStore>,
       SameClass<typeof contract.TieredStore, typeof core.TieredStore>,
       SameClass<typeof contract.MemoryGatewayStore, typeof arkos.MemoryGatewayStore>,
+      SameClass<typeof contract.RedisArkosGatewayStore, typeof arkos.RedisArkosGatewayStore>,
       SameClass<
         typeof contract.MultiTierArkosGatewayStore,
         typeof arkos.MultiTierArkosGatewayStore

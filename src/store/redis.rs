@@ -6,7 +6,7 @@ use crate::dedup::{MessageOp, MessageReply, Tag};
 use crate::error::Error;
 use crate::limit::{Decision, Delta, Limit, Limits, Reason, Shape, Share, State};
 use crate::op::{Op, Reply};
-use crate::time::{Millis, Timestamp};
+use crate::time::{MAX_SAFE, Millis, Timestamp};
 
 /// The script. `KEYS` are the keys of a batch in order; `ARGV` is the caller's clock (empty: the server's),
 /// then the [`runs`] of the operations, each [`encode`]d.
@@ -37,7 +37,11 @@ pub fn encode(op: &Op<'_>) -> Option<String> {
         }
         Op::Message(op) => message_text(op),
         Op::Observe { policy, weight, nonce } => burst_text(policy, *weight, *nonce),
-        _ => return None,
+        Op::Increment { window } => format!("I;{}", window.as_ms()),
+        Op::Has => message_text(&MessageOp::Look),
+        Op::Set { ttl } => message_text(&MessageOp::Put { ttl: *ttl }),
+        Op::SetIfNotExists { ttl } => message_text(&MessageOp::First { ttl: *ttl }),
+        Op::Clear => return None,
     })
 }
 
@@ -95,8 +99,9 @@ pub fn runs(ops: &[String]) -> Vec<String> {
     same.filter_map(|run| Some(format!("{};{}", run.len(), run.first()?))).collect()
 }
 
-/// The answers that the script's reply stands for, in the order of the operations: of each what the server
-/// said, or [`Error::Nonsense`] for what the script does not say of it.
+/// The answers that the script's reply stands for, in the order of the operations. `reply` is the text that
+/// the script answered, or the list of them. Of each operation it is what the server said, or
+/// [`Error::Nonsense`] for what the script does not say.
 ///
 /// # Errors
 /// [`Error::Nonsense`] for what is no reply to so many operations.
@@ -131,8 +136,11 @@ fn answer<'a>(op: &Op<'_>, told: &str, texts: &mut impl Iterator<Item = &'a Stri
         Op::Reserve { limits, .. } | Op::Add { limits, .. } => {
             share(limits, numbers).map(Reply::Share)
         }
-        Op::Message(_) => message(numbers, texts).map(Reply::Message),
+        Op::Message(_) | Op::Has | Op::Set { .. } | Op::SetIfNotExists { .. } => {
+            message(numbers, texts).map(Reply::Message)
+        }
         Op::Observe { .. } => Some(Reply::Observation(observation(numbers))),
+        Op::Increment { .. } => Some(Reply::Decision(hit(numbers))),
         _ => Some(Reply::Done),
     };
     reply.ok_or(NONSENSE)
@@ -181,6 +189,18 @@ fn share(limits: &Limits, numbers: Numbers) -> Option<Share> {
         state,
         now: Timestamp::from_ms(now),
     })
+}
+
+/// A hit is what is missing from a limit that nobody reaches.
+const fn hit([count, reset_at, now, ..]: Numbers) -> Decision {
+    Decision {
+        reason: Reason::Ok,
+        decided_by: 0,
+        limit: MAX_SAFE,
+        remaining: MAX_SAFE.saturating_sub(count),
+        retry_after: Some(Millis::ZERO),
+        reset_after: Millis::from_ms(reset_at.saturating_sub(now)),
+    }
 }
 
 fn message<'a>(

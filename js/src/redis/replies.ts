@@ -15,10 +15,8 @@ export class Replies {
   #next = 0;
 
   constructor(answer: unknown, count: number) {
-    if (!Array.isArray(answer)) throw nonsense();
-    const [packed, ...texts] = answer;
-    this.#told = textOf(packed).split(";");
-    this.#texts = texts;
+    this.#texts = Array.isArray(answer) ? answer : [answer];
+    this.#told = this.text().split(";");
     if (this.#told.length !== count) throw nonsense();
   }
 

@@ -4,11 +4,12 @@
 -- KEYS[i]  the key of operation i
 -- ARGV[1]  the caller's clock in milliseconds, or "" for the server's
 -- ARGV[…]  the operations in the order of their keys, those that are the same together: how many, the letter,
---          the arguments, parted by ";"
+--          the arguments, parted by ";"; then, where the key holds a hash of records, a line break and the
+--          field's name
 --
--- Answers a list. Its first text has the numbers of every operation: operations parted by ";", numbers by ",",
--- zeros at an operation's end left out. An operation that was refused has "!". The other texts belong to those
--- that were refused, or found a result, in order.
+-- Answers the numbers of every operation as one text: operations parted by ";", numbers by ",", zeros at an
+-- operation's end left out, "!" for an operation that was refused. Why it was, and results that were found, are
+-- texts of their own: where there are any, the answer is a list of the numbers and these, in order.
 --
 -- Numbers are doubles here, exact because every policy was accepted only where all sums stay below 2^53.
 -- They are always formatted: Lua's own conversion keeps fourteen digits. Rounded quotients can be one too
@@ -531,13 +532,58 @@ local function all_operations()
     return entry.at + reset
   end
 
-  -- Stores a record for as long as anything of it counts; nothing that counts is a key that goes.
-  local function put(key, text, over_at)
-    if over_at > now then
-      local px = format(N, over_at - now)
-      call('SET', key, text, 'PX', px)
+  -- Where the operation's record is, if its key holds a hash of them.
+  local field
+
+  local function get(key)
+    if field then
+      return call('HGET', key, field)
+    end
+    return call('GET', key)
+  end
+
+  local function delete(key)
+    if field then
+      call('HDEL', key, field)
     else
       call('DEL', key)
+    end
+  end
+
+  -- What is over leaves a hash that has doubled. (Only what whole hashes are made of: see ops.I and ops.F.)
+  local function sweep(key)
+    local records = call('HGETALL', key)
+    for i = 1, #records, 2 do
+      local window, start = records[i + 1]:match('^1l|[^|]+=f,%d+,(%d+),%d+,(%d+)%.$')
+      local at = window and window + start or records[i + 1]:match('^1d||(%d+)||%.$')
+      if at and tonumber(at) <= now then
+        call('HDEL', key, records[i])
+      end
+    end
+  end
+
+  -- A hash lives as long as the longest of its records.
+  local function put_field(key, text, ms)
+    local is_new = call('HSET', key, field, text) == 1
+    if call('PTTL', key) < ms then
+      local px = format(N, ms)
+      call('PEXPIRE', key, px)
+    end
+    local size = is_new and call('HLEN', key) or 0
+    if size >= 64 and math.frexp(size) == 0.5 then
+      sweep(key)
+    end
+  end
+
+  -- Stores a record for as long as anything of it counts; nothing that counts is a record that goes.
+  local function put(key, text, over_at)
+    if over_at <= now then
+      delete(key)
+    elseif field then
+      put_field(key, text, over_at - now)
+    else
+      local px = format(N, over_at - now)
+      call('SET', key, text, 'PX', px)
     end
   end
 
@@ -613,7 +659,7 @@ local function all_operations()
   end
 
   local function get_limits(key)
-    local text = call('GET', key)
+    local text = get(key)
     return limits_of(text), text
   end
 
@@ -788,6 +834,22 @@ local function all_operations()
     return ''
   end
 
+  -- ── Arkos' counters ────────────────────────────────────────────────────────
+
+  -- Counts a hit, whatever the count. Answers it, when the window is over, and what time it is.
+  function ops.I(key, window)
+    local record = get_limits(key)
+    decided(key, record, format('default=f,%.0f,%s', MAX_SAFE, window), 1, true)
+    local counter = record.entries[1]
+    return told(counter.level, counter.at + window, now)
+  end
+
+  -- Forgets a whole hash.
+  function ops.Z(key)
+    call('DEL', key)
+    return ''
+  end
+
   -- ── message ids: src/dedup.rs ──────────────────────────────────────────────
   -- {kind = 'c' or 'd', token, at, payload, result}
 
@@ -795,7 +857,7 @@ local function all_operations()
 
   -- What is known of an id. What is over is not known, whether or not the server has dropped it.
   local function message_of(key)
-    local text = call('GET', key)
+    local text = get(key)
     if not text then
       return nil
     end
@@ -895,7 +957,7 @@ local function all_operations()
     local message = message_of(key)
     local mine = held(message, token)
     if mine and message then
-      call('DEL', key)
+      delete(key)
     end
     return flag(mine)
   end
@@ -903,7 +965,7 @@ local function all_operations()
   function ops.G(key)
     local message = message_of(key)
     if message then
-      call('DEL', key)
+      delete(key)
     end
     return flag(message)
   end
@@ -991,7 +1053,7 @@ local function all_operations()
     policy.span = trigger == 't' and 1 or 17
     policy.bucket = floor_div(now * policy.parts, policy.window)
     policy.rest = trigger == 't' and tonumber(cooldown) or max(tonumber(cooldown), policy.window)
-    local burst = burst_of(call('GET', key), policy)
+    local burst = burst_of(get(key), policy)
     if now >= over_at(burst) then
       burst = burst_of(nil, policy)
     end
@@ -1015,6 +1077,9 @@ local function all_operations()
   end
 
   return function(key, op)
+    local words = match(op, '^([^\n]*)\n')
+    field = words and op:sub(#words + 2)
+    op = words or op
     local letter, rest = op:sub(1, 1), op:sub(3)
     if letter == 'D' then
       return ops.D(key, match(rest, '^([^;]*);([^;]*);([^;]*);(.*)$'))
@@ -1029,21 +1094,15 @@ end
 
 -- ── the batch ──────────────────────────────────────────────────────────────
 
-local replies, texts, run_any, replica = {}, {}, nil, nil
-
--- A replica takes no write of any key: that is for the client to hear, which may look for the master.
-local function refused(why)
-  replica = replica or match(why, 'READONLY.*')
-  texts[#texts + 1] = why
-  return '!'
-end
+local replies, texts, operations, readonly = {}, {}, nil, nil
 
 -- What an operation throws is its reply, and must not fail its neighbours.
 local function any(key, op)
-  run_any = run_any or all_operations()
-  local done, reply, text = pcall(run_any, key, op)
+  operations = operations or all_operations()
+  local done, reply, text = pcall(operations, key, op)
   if not done then
-    return refused(type(reply) == 'table' and reply.err or tostring(reply))
+    reply, text = '!', type(reply) == 'table' and reply.err or tostring(reply)
+    readonly = readonly or match(text, 'READONLY.*')
   end
   texts[#texts + 1] = text
   return reply
@@ -1097,9 +1156,10 @@ for i = 1, #KEYS do
     local charged = debt + units
     if charged <= full then
       local px = format(N, rate and ceil_div(charged, rate) or at + span - now)
-      local stored = try('SET', key, format(form, charged, at), 'PX', px)
-      reply = stored.err and refused(stored.err) or format(N, floor_div(full - charged, unit)) .. ',' .. px
-    elseif not text or try('PTTL', key) ~= -1 then
+      if try('SET', key, format(form, charged, at), 'PX', px).ok then
+        reply = format(N, floor_div(full - charged, unit)) .. ',' .. px
+      end
+    elseif debt <= full and (not text or try('PTTL', key) ~= -1) then
       local reset = debt == 0 and 0 or rate and ceil_div(debt, rate) or at + span - now
       local retry = rate and ceil_div(charged - full, rate) or reset
       local denied = units > full and PAIR .. ',0,2' or PAIR .. ',' .. N .. ',1'
@@ -1109,4 +1169,9 @@ for i = 1, #KEYS do
   replies[i] = reply or any(key, op)
 end
 
-return replica and redis.error_reply(replica) or { concat(replies, ';'), unpack(texts) }
+-- A replica takes no write of any key: that is for the client to hear, which may look for the master.
+if readonly then
+  return redis.error_reply(readonly)
+end
+local numbers = concat(replies, ';')
+return #texts == 0 and numbers or { numbers, unpack(texts) }
