@@ -13,7 +13,7 @@ import { RedisStore } from "tidegate/redis";
 import { Server } from "../redis/servers.mjs";
 
 const NODES = 8;
-const LIMIT = 400;
+const LIMIT = 200;
 const KEYS = 12;
 const LOAD_MS = process.env.TIDEGATE_SOAK === undefined ? 1_500 : 60_000;
 /** Longer than what was heard before it is believed. */

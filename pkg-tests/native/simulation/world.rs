@@ -390,6 +390,8 @@ impl World {
         {
             if decision.allowed() {
                 self.admitted_here(node, key, cost);
+            } else {
+                self.denied_here(key, cost, decision.retry_after);
             }
             if let Some(ask) = ahead {
                 self.send(node, ask, key.into(), false);
@@ -417,6 +419,22 @@ impl World {
         } else {
             self.audit.spent(node, key, units, at_ms, self.now_us);
         }
+    }
+
+    /// What a node alone repeats of a denial is what the store would say, but for as long as its answer took.
+    fn denied_here(&self, key: &str, cost: u64, told: Option<Millis>) {
+        let alone = self.plan.nodes == 1 && self.plan.is_quiet();
+        if !alone || self.plan.mode != Mode::DenyCache {
+            return;
+        }
+        let Reply::Share(share) = self.step(key, Question::Consume { cost }).0 else {
+            return;
+        };
+        let truth = share.decision.retry_after;
+        let off = told.map(Millis::as_ms).zip(truth.map(Millis::as_ms));
+        let is_near =
+            off.is_none_or(|(told, truth)| told.abs_diff(truth) <= self.plan.delay_us / 1_000 + 2);
+        assert!(is_near && told.is_some() == truth.is_some(), "{told:?}, but {truth:?}");
     }
 
     fn pump(&mut self, node: usize) {

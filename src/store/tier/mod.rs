@@ -333,7 +333,11 @@ impl Tier {
     /// The shared store has decided.
     pub fn decided(&mut self, ask: &Ask, decision: &Decision, now: Timestamp) {
         self.told(ask, |row| {
-            if row.changes == ask.changes && !decision.allowed() {
+            if decision.allowed() {
+                // What was denied has to wait for these units too.
+                row.changes = row.changes.wrapping_add(1);
+                row.denials.forget();
+            } else if row.changes == ask.changes {
                 row.denials.note(ask, *decision, now);
             }
         });
