@@ -306,7 +306,7 @@ struct Model {
 impl Model {
     /// A tier's operation is on one limit, and its delta of the window that the key is in, or of one before.
     fn dated(&self, mut case: Case, now: Timestamp) -> Case {
-        let text = self.records.get(&case.key());
+        let text = self.records.get(&case.place());
         let entry = match text.map(|text| op::decode(text).unwrap()) {
             Some(Record::Limits(record)) => record.entries.first().cloned(),
             _ => None,
