@@ -6,6 +6,10 @@ export {
   type MemoryGatewayStoreOptions,
 } from "./arkos/memory-gateway-store.js";
 export {
+  MultiTierArkosGatewayStore,
+  type MultiTierOptions,
+} from "./arkos/multi-tier-gateway-store.js";
+export {
   RedisArkosGatewayStore,
   type RedisArkosGatewayStoreOptions,
 } from "./arkos/redis-arkos-gateway-store.js";

@@ -91,7 +91,7 @@ export class Guarded {
   }
 
   #without(error: TidegateError): Failed {
-    tell(error);
+    tellStoreError(error);
     const action = this.#guard.action() as Failed["action"];
     return { error, action, retryAfterMs: this.#guard.retry_after_ms(performance.now()) };
   }
@@ -141,6 +141,16 @@ class Asked<T, R> implements Waiter<T> {
     }
   }
 
+  /** Known without the store, about which this says nothing. */
+  known(value: T): void {
+    if (!this.#close()) return;
+    try {
+      this.#resolve(this.#told(value));
+    } catch (error) {
+      this.#reject(error);
+    }
+  }
+
   failed(thrown: unknown): void {
     if (!this.#close()) return;
     try {
@@ -173,12 +183,13 @@ function atOnce<T>(call: () => T): T {
     return call();
   } catch (thrown) {
     const error = errorFrom(thrown);
-    if (!THE_CALLERS.has(error.code)) tell(error);
+    if (!THE_CALLERS.has(error.code)) tellStoreError(error);
     throw error;
   }
 }
 
-function tell(error: TidegateError): void {
+/** A failure of a store is never silent. */
+export function tellStoreError(error: TidegateError): void {
   countStoreError(error.code);
   emit({ type: "store-error", error });
 }

@@ -109,6 +109,8 @@ export class Limiter {
       if (this.#sync !== undefined) {
         return Promise.resolve(this.#tell(key, this.#sync.consume(key, cost)));
       }
+      const known = this.#driver.atOnce?.(key, cost);
+      if (known !== undefined) return Promise.resolve(this.#tell(key, known));
       return this.#ask(
         (driver) => driver.consume(key, cost),
         (decision) => this.#tell(key, decision),

@@ -1,4 +1,4 @@
-import { type BurstSet, Memory, MessageCall, memory as wasmMemory } from "#wasm";
+import { type BurstSet, Memory, MessageCall, type TierAsk, memory as wasmMemory } from "#wasm";
 import type { ArkosGatewayStore } from "./arkos/gateway-store.js";
 import { ArkosMemoryTable } from "./arkos/memory-table.js";
 import { type Decision, decisionFrom, REASONS, type Reason } from "./decision.js";
@@ -6,6 +6,7 @@ import { errorFrom, limiterClosed, show, TidegateError } from "./errors.js";
 import { emit, isHeard } from "./events.js";
 import type { Limits } from "./limits.js";
 import { counted } from "./metrics.js";
+import { monotonicNow } from "./monotonic.js";
 import { bad, checkCost, checkOptions, countOf, oneOf } from "./options.js";
 import { type IdState, SenderShares } from "./sender-shares.js";
 import { type PrefixIndex, SlotIndex } from "./slot-index.js";
@@ -82,24 +83,6 @@ export class MemoryStore implements Store {
 
   /** Nothing to do: there are no timers and no connections. What the store holds stays usable. */
   async close(): Promise<void> {}
-}
-
-/** Monotonic, so that an adjusted wall clock moves no window; its epoch is the wall clock's at the start. */
-const origin = Math.floor(performance.timeOrigin);
-let wallTick = Number.NaN;
-let monotonicTick = origin;
-
-/**
- * The wall clock is the faster one to read: as long as it shows the same millisecond, so does the other.
- * Whatever it jumps to, the time itself is only ever the monotonic clock's.
- */
-function monotonicNow(): number {
-  const wall = Date.now();
-  if (wall !== wallTick) {
-    wallTick = wall;
-    monotonicTick = Math.floor(origin + performance.now());
-  }
-  return monotonicTick;
 }
 
 /** How far the two clocks may drift apart before an epoch time follows the wall clock. */
@@ -373,6 +356,16 @@ export class MemoryLimits implements SyncLimitDriver {
     if (slot === undefined) return;
     this.#table.refund(this.#limiter, slot, NONE, cost, this.#driver.now());
     this.#driver.forgetLimits();
+  }
+
+  ask(key: string, ask: TierAsk): ArrayLike<number> | undefined {
+    this.#driver.forgetLimits();
+    const known = this.#index.get(key);
+    const now = this.#driver.now();
+    const numbers = this.#table.ask(this.#limiter, known ?? NONE, NONE, ask, now);
+    if (known === undefined) this.#placed(key);
+    else this.#driver.forgetLimits();
+    return numbers;
   }
 
   block(key: string, durationMs: number): void {

@@ -1,4 +1,4 @@
-import type { BurstSet, MessageCall } from "#wasm";
+import type { BurstSet, MessageCall, TierAsk } from "#wasm";
 import type { ArkosGatewayStore } from "./arkos/gateway-store.js";
 import type { Decision } from "./decision.js";
 import { show, TidegateError } from "./errors.js";
@@ -35,11 +35,17 @@ export interface Driver {
   bursts(prefix: string, timeoutMs: number): BurstDriver;
   /** Arkos' five methods, where keys can be cleared by what they begin with. */
   asArkos?(): ArkosGatewayStore;
+  /** Leaves nothing in this process that others have to know of, where a store keeps such. */
+  readonly settle?: (() => Promise<void>) | undefined;
 }
 
 /** The operations on limits, bound to one Limiter. */
 export interface LimitDriver {
+  /** Decides without asking the store, where that can be. */
+  atOnce?(key: string, cost: number): Decision | undefined;
   consume(key: string, cost: number): Answer<Decision>;
+  /** Answers a tier's question in the core's numbers; where the store has no such operation, it is left out. */
+  ask?(key: string, ask: TierAsk): Answer<ArrayLike<number> | undefined>;
   peek(key: string, cost: number): Answer<Decision>;
   refund(key: string, cost: number): Answer<void>;
   block(key: string, durationMs: number): Answer<void>;
@@ -115,12 +121,12 @@ interface Driven extends Store {
 }
 
 /** The driver of a store; "bad_policy" for what is not one of ours. */
-export function driverOf(store: unknown): Driver {
+export function driverOf(store: unknown, option = "store"): Driver {
   const driver = (store as Driven | null | undefined)?.[DRIVER];
   if (driver === undefined) {
     bad(
       "bad_policy",
-      'option "store"',
+      `option "${option}"`,
       store,
       "a store of this package; storeFrom() makes one of your own",
     );

@@ -12,7 +12,9 @@ import { rows } from "./rows.mjs";
 const here = (name) => join(root, "pkg-tests/bench", name);
 
 const measured = (script, name) =>
-  run(process.execPath, ["--expose-gc", here(script), String(name)]).then(JSON.parse);
+  run(process.execPath, ["--expose-gc", here(script), ...[name ?? []].flat().map(String)]).then(
+    JSON.parse,
+  );
 
 const line = (cells) => console.log(`| ${cells.join(" | ")} |`);
 
@@ -32,6 +34,20 @@ async function bytes() {
   line(["---", "---:"]);
   for (const name of Object.keys(keepers)) {
     line([name, (await measured("bytes.mjs", name)).toFixed(0)]);
+  }
+}
+
+async function operations() {
+  console.log();
+  line([
+    "tiers, 100 keys for 2 s",
+    "calls",
+    "decided here",
+    "operations of the shared store per 1 000 calls",
+  ]);
+  line(["---", "---:", "---:", "---:"]);
+  for (const { name, calls, local, operations } of await measured("operations.mjs")) {
+    line([name, calls, `${(100 * local).toFixed(2)} %`, ((1_000 * operations) / calls).toFixed(3)]);
   }
 }
 
@@ -71,6 +87,7 @@ await main(import.meta, async () => {
   await setup();
   await build();
   if (part !== "pauses" && part !== "redis") await table((name) => name.includes(part));
+  if (part === "" || "tiers".includes(part)) await operations();
   if (part === "") await bytes();
   if (part === "" || part === "redis") await redis();
   if (part === "" || part === "pauses") await pauses();

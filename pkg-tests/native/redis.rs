@@ -21,9 +21,9 @@ use proptest::test_runner::{Config, TestRunner};
 use redis::Connection;
 use tidegate::burst::{BurstPolicy, Trigger};
 use tidegate::dedup::{MessageOp, Tag};
-use tidegate::op::{self, Op, Reply, Write};
+use tidegate::op::{self, Op, Record, Reply, Write};
 use tidegate::redis::{SCRIPT, decode, encode, runs};
-use tidegate::{Algorithm, Clock, Limit, LimitOptions, Limits, Millis, Timestamp};
+use tidegate::{Algorithm, Clock, Delta, Limit, LimitOptions, Limits, Millis, Timestamp};
 
 /// Keeps records long after they are over, and adds this to what the step asked for.
 const KEPT_MS: u64 = 10_000_000;
@@ -105,6 +105,9 @@ enum Action {
     Block(u64),
     Unblock,
     Reset,
+    Reserve { cost: u64, units: u64 },
+    Add { delta: Option<Delta>, cost: u64 },
+    GiveBack(Delta),
     Message(MessageOp),
     Observe { policy: BurstPolicy, weight: u64, nonce: Option<Tag> },
     Increment(u64),
@@ -159,6 +162,9 @@ impl Case {
             Action::Block(ms) => Op::Block { duration: Millis::from_ms(*ms) },
             Action::Unblock => Op::Unblock,
             Action::Reset => Op::Reset { limits },
+            Action::Reserve { cost, units } => Op::Reserve { limits, cost: *cost, units: *units },
+            Action::Add { delta, cost } => Op::Add { limits, delta: *delta, cost: *cost },
+            Action::GiveBack(delta) => Op::GiveBack { limits, delta: *delta },
             Action::Message(op) => Op::Message(op),
             Action::Observe { policy, weight, nonce } => {
                 Op::Observe { policy, weight: *weight, nonce: nonce.as_ref() }
@@ -251,6 +257,26 @@ fn observe() -> impl Strategy<Value = Action> {
     )
 }
 
+/// Of a few tiers. The span is for now how long ago it was; [`Model::dated`] makes a moment of it.
+fn delta() -> impl Strategy<Value = Delta> {
+    let ago = prop_oneof![4 => 0_u64..50, 4 => 0_u64..3_000, 1 => 0_u64..100_000];
+    (0_u64..70, 0_u64..6, 1_u64..9, ago).prop_map(|(node, seq, units, ago)| Delta {
+        node,
+        seq,
+        units,
+        span: Timestamp::from_ms(ago),
+    })
+}
+
+fn tier() -> impl Strategy<Value = Action> {
+    let cost = || prop_oneof![2 => Just(0_u64), 3 => 1_u64..5, 1 => cost()];
+    prop_oneof![
+        (cost(), 0_u64..200).prop_map(|(cost, units)| Action::Reserve { cost, units }),
+        (prop::option::of(delta()), cost()).prop_map(|(delta, cost)| Action::Add { delta, cost }),
+        delta().prop_map(Action::GiveBack),
+    ]
+}
+
 fn action() -> impl Strategy<Value = Action> {
     prop_oneof![
         16 => cost().prop_map(Action::Consume),
@@ -259,6 +285,7 @@ fn action() -> impl Strategy<Value = Action> {
         1 => (1_u64..2_000).prop_map(Action::Block),
         1 => Just(Action::Unblock),
         1 => Just(Action::Reset),
+        12 => tier(),
         10 => message().prop_map(Action::Message),
         8 => observe(),
         4 => prop_oneof![1_u64..60, Just(333), Just(60_000)].prop_map(Action::Increment),
@@ -277,6 +304,28 @@ struct Model {
 }
 
 impl Model {
+    /// A tier's operation is on one limit, and its delta of the window that the key is in, or of one before.
+    fn dated(&self, mut case: Case, now: Timestamp) -> Case {
+        let text = self.records.get(&case.place());
+        let entry = match text.map(|text| op::decode(text).unwrap()) {
+            Some(Record::Limits(record)) => record.entries.first().cloned(),
+            _ => None,
+        };
+        let delta = match &mut case.action {
+            Action::Add { delta: Some(delta), .. } | Action::GiveBack(delta) => Some(delta),
+            Action::Add { .. } | Action::Reserve { .. } => None,
+            _ => return case,
+        };
+        if let Some(delta) = delta {
+            let ago = delta.span.as_ms();
+            let dated = Timestamp::from_ms(now.as_ms().saturating_add(200).saturating_sub(ago));
+            let known = entry.map(|entry| entry.state.at).filter(|_| ago % 3 > 0);
+            delta.span = known.unwrap_or(dated);
+        }
+        case.limits = Limits::new(vec![case.limits.first().unwrap().clone()]).unwrap();
+        case
+    }
+
     fn run(&mut self, case: &Case, now: Timestamp) -> Reply {
         let place = case.place();
         let record = self.records.get(&place).map(|text| op::decode(text).unwrap());
@@ -332,7 +381,8 @@ fn differential(program: &str, clock: Clock) {
             let policy = if other == 0 { any.index(policies.len()) } else { usize::from(key) };
             let fresh = Case { key, field, limits: policies[policy].clone(), action };
             let last = batch.last().filter(|_| again == 0).cloned();
-            batch.push(last.map_or(fresh, |last| Case { key, ..last }));
+            let case = last.map_or_else(|| model.dated(fresh, at), |last| Case { key, ..last });
+            batch.push(case);
         }
         let ops: Vec<Op<'_>> = batch.iter().map(Case::op).collect();
         let replies = decode(&ops, &server.run(&script, at, &batch)).unwrap();

@@ -1,12 +1,14 @@
 // npm run soak: the property tests in their long form, a million operations and more for each property, optimised
-// but with overflow checks on, and the fleet's with twenty times as much to do. What fails prints the smallest input
-// that does.
+// but with overflow checks on; a fleet with twenty times as much to do, and tiers under load for a minute each. What
+// fails prints the smallest input that does.
 
 import { join } from "node:path";
 import { build } from "../../js/tools/build.mjs";
 import { setupTests } from "../../js/tools/setup.mjs";
 import { main, root, run } from "../../js/tools/shell.mjs";
 import { pack } from "../pack.mjs";
+
+const FLEETS = ["fleet", "tiers"];
 
 await main(import.meta, async () => {
   await setupTests();
@@ -16,8 +18,10 @@ await main(import.meta, async () => {
   };
   await build();
   await pack();
-  const fleet = join(root, "pkg-tests/fleet/fleet.test.mjs");
-  console.log(await run(process.execPath, ["--test", "--test-reporter=spec", fleet], { env }));
+  for (const name of FLEETS) {
+    const fleet = join(root, "pkg-tests", name, "fleet.test.mjs");
+    console.log(await run(process.execPath, ["--test", "--test-reporter=spec", fleet], { env }));
+  }
   const output = await run("cargo", ["test", "--release", "--tests"], { env });
   console.log(output.match(/^(?: +Running|test ).*$/gm).join("\n"));
 });

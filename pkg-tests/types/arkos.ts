@@ -13,6 +13,7 @@ import {
 } from "tidegate";
 import {
   MemoryGatewayStore,
+  MultiTierArkosGatewayStore,
   RedisArkosGatewayStore,
   type ArkosGatewayStore as Same,
 } from "tidegate/arkos";
@@ -25,6 +26,9 @@ import {
 const own: ArkosGatewayStore = new MemoryGatewayStore({ maxKeys: 10, now: () => 0 });
 const same: Same = own;
 const driven: Store = storeFrom(own, { prefix: "app" });
+const tiers = new MultiTierArkosGatewayStore([own, same], { onError: (error: unknown) => error });
+const tiered: ArkosGatewayStore = tiers;
+await tiers.flush();
 const arkos: ArkosGatewayStore = toArkosStore(new MemoryStore());
 const onRedis: ArkosGatewayStore = new RedisArkosGatewayStore({}, { prefix: "app" });
 const { count, resetAt }: { count: number; resetAt: number } = await arkos.increment("k", 1_000);
@@ -42,7 +46,9 @@ toArkosStore(own);
 new RedisArkosGatewayStore({}, { now: () => 0 });
 // @ts-expect-error four methods are not five
 storeFrom({ increment: own.increment, clear: own.clear, has: own.has, set: own.set });
+// @ts-expect-error a store of ours is no tier of Arkos'
+new MultiTierArkosGatewayStore([store]);
 // @ts-expect-error an unknown option
 expressRateLimitStore(store, { ttl: 5 });
 
-export { count, first, onRedis, resetAt };
+export { count, first, onRedis, resetAt, tiered };

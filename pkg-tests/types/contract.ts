@@ -64,8 +64,13 @@ export type Checked = {
       SameClass<typeof contract.NoopBurstDetector, typeof core.NoopBurstDetector>,
       SameClass<typeof contract.MemoryStore, typeof core.MemoryStore>,
       SameClass<typeof contract.RedisRestStore, typeof redisRest.RedisRestStore>,
+      SameClass<typeof contract.TieredStore, typeof core.TieredStore>,
       SameClass<typeof contract.MemoryGatewayStore, typeof arkos.MemoryGatewayStore>,
       SameClass<typeof contract.RedisArkosGatewayStore, typeof arkos.RedisArkosGatewayStore>,
+      SameClass<
+        typeof contract.MultiTierArkosGatewayStore,
+        typeof arkos.MultiTierArkosGatewayStore
+      >,
     ]
   >;
   functions: Holds<

@@ -11,14 +11,16 @@
 mod cas;
 mod key;
 mod memory;
+mod records;
 pub mod redis;
 mod slots;
+pub mod tier;
 
 pub use cas::{Cas, CasStore};
 pub(crate) use cas::{MAX_TRIES, plan};
 pub use key::{Key, Kind};
-pub use memory::{LimiterId, MemoryStore, MemoryTable, OnFull, Slot};
-pub use slots::Full;
+pub use memory::{LimiterId, MemoryStore, MemoryTable, OnFull};
+pub use slots::{Full, Slot};
 
 use core::future::Future;
 

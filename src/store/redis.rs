@@ -4,9 +4,9 @@
 use crate::burst::{BurstPolicy, Observation, Trigger};
 use crate::dedup::{MessageOp, MessageReply, Tag};
 use crate::error::Error;
-use crate::limit::{Decision, Limit, Limits, Reason, Shape};
+use crate::limit::{Decision, Delta, Limit, Limits, Reason, Shape, Share, State};
 use crate::op::{Op, Reply};
-use crate::time::{MAX_SAFE, Millis};
+use crate::time::{MAX_SAFE, Millis, Timestamp};
 
 /// The script. `KEYS` are the keys of a batch in order; `ARGV` is the caller's clock (empty: the server's),
 /// then the [`runs`] of the operations, each [`encode`]d.
@@ -22,19 +22,37 @@ pub fn encode(op: &Op<'_>) -> Option<String> {
         Op::Block { duration } => format!("B;{}", duration.as_ms()),
         Op::Unblock => "U;".into(),
         Op::Reset { limits } => format!("X;;{}", limits_text(limits)),
+        Op::Reserve { limits, cost, units } => {
+            format!("V;{cost};{};{units}", limits_text(limits))
+        }
+        Op::Add { limits, delta, cost } => {
+            format!(
+                "A;{cost};{};{}",
+                limits_text(limits),
+                delta.as_ref().map_or(String::new(), delta_text)
+            )
+        }
+        Op::GiveBack { limits, delta } => {
+            format!("Y;;{};{}", limits_text(limits), delta_text(delta))
+        }
         Op::Message(op) => message_text(op),
         Op::Observe { policy, weight, nonce } => burst_text(policy, *weight, *nonce),
         Op::Increment { window } => format!("I;{}", window.as_ms()),
         Op::Has => message_text(&MessageOp::Look),
         Op::Set { ttl } => message_text(&MessageOp::Put { ttl: *ttl }),
         Op::SetIfNotExists { ttl } => message_text(&MessageOp::First { ttl: *ttl }),
-        Op::Reserve { .. } | Op::GiveBack { .. } | Op::Add { .. } | Op::Clear => return None,
+        Op::Clear => return None,
     })
 }
 
 pub(crate) fn limits_text(limits: &Limits) -> String {
     let texts: Vec<String> = limits.iter().map(limit_text).collect();
     texts.join("|")
+}
+
+fn delta_text(delta: &Delta) -> String {
+    let Delta { node, seq, units, span } = delta;
+    format!("{node},{seq},{units},{}", span.as_ms())
 }
 
 fn limit_text(limit: &Limit) -> String {
@@ -115,6 +133,9 @@ fn answer<'a>(op: &Op<'_>, told: &str, texts: &mut impl Iterator<Item = &'a Stri
         Op::Consume { limits, .. } | Op::Peek { limits, .. } => {
             decision(limits, numbers).map(Reply::Decision)
         }
+        Op::Reserve { limits, .. } | Op::Add { limits, .. } => {
+            share(limits, numbers).map(Reply::Share)
+        }
         Op::Message(_) | Op::Has | Op::Set { .. } | Op::SetIfNotExists { .. } => {
             message(numbers, texts).map(Reply::Message)
         }
@@ -125,17 +146,19 @@ fn answer<'a>(op: &Op<'_>, told: &str, texts: &mut impl Iterator<Item = &'a Stri
     reply.ok_or(NONSENSE)
 }
 
-/// Up to five numbers; those that are left out are 0.
-fn numbers(told: &str) -> Option<[u64; 5]> {
-    let mut numbers = [0; 5];
+/// The numbers of one reply; those that are left out are 0.
+type Numbers = [u64; 12];
+
+fn numbers(told: &str) -> Option<Numbers> {
+    let mut numbers = Numbers::default();
     for (at, part) in told.split_terminator(',').enumerate() {
         *numbers.get_mut(at)? = part.parse().ok()?;
     }
     Some(numbers)
 }
 
-fn decision(limits: &Limits, numbers: [u64; 5]) -> Option<Decision> {
-    let [remaining, reset_after, retry_after, reason, decided_by] = numbers;
+fn decision(limits: &Limits, numbers: Numbers) -> Option<Decision> {
+    let [remaining, reset_after, retry_after, reason, decided_by, ..] = numbers;
     let reason = match reason {
         0 => Reason::Ok,
         1 => Reason::Limited,
@@ -154,8 +177,22 @@ fn decision(limits: &Limits, numbers: [u64; 5]) -> Option<Decision> {
     })
 }
 
+/// A decision, and after it what a tier may decide by.
+fn share(limits: &Limits, numbers: Numbers) -> Option<Share> {
+    let [.., granted, span, holds_for, level, before, at, now] = numbers;
+    let state = State { level, before, at: Timestamp::from_ms(at) };
+    Some(Share {
+        decision: decision(limits, numbers)?,
+        granted,
+        span: Timestamp::from_ms(span),
+        holds_for: Millis::from_ms(holds_for),
+        state,
+        now: Timestamp::from_ms(now),
+    })
+}
+
 /// A hit is what is missing from a limit that nobody reaches.
-const fn hit([count, reset_at, now, ..]: [u64; 5]) -> Decision {
+const fn hit([count, reset_at, now, ..]: Numbers) -> Decision {
     Decision {
         reason: Reason::Ok,
         decided_by: 0,
@@ -167,7 +204,7 @@ const fn hit([count, reset_at, now, ..]: [u64; 5]) -> Decision {
 }
 
 fn message<'a>(
-    [status, wait, ..]: [u64; 5],
+    [status, wait, ..]: Numbers,
     texts: &mut impl Iterator<Item = &'a String>,
 ) -> Option<MessageReply> {
     Some(match status {
@@ -185,7 +222,7 @@ fn message<'a>(
     })
 }
 
-const fn observation([count, window_ends_in, fired, replay, _]: [u64; 5]) -> Observation {
+const fn observation([count, window_ends_in, fired, replay, ..]: Numbers) -> Observation {
     Observation {
         fired: fired == 1,
         count,

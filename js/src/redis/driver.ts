@@ -6,7 +6,7 @@ import type { Limits } from "../limits.js";
 import type { Pending } from "../pending.js";
 import type { BurstDriver, Driver, LimitDriver, MessageDriver } from "../store.js";
 import type { Batches } from "./batches.js";
-import { decisionReader, readDone, readMessage, readObservation } from "./reading.js";
+import { decisionReader, readDone, readMessage, readObservation, shareReader } from "./reading.js";
 
 /** Says operations in the script's words, and reads its replies. What they mean was decided on the server. */
 export class RedisDriver implements Driver {
@@ -23,6 +23,7 @@ export class RedisDriver implements Driver {
     const wire = limits.set.wire();
     const one = `C;1;${wire}`;
     const read = decisionReader(limits);
+    const readShares = shareReader(limits);
     const done = (key: string, op: string): Pending<void> =>
       this.#batches.add(storeKey(key), op, readDone);
     return {
@@ -30,6 +31,7 @@ export class RedisDriver implements Driver {
         this.#batches.add(storeKey(key), cost === 1 ? one : `C;${cost};${wire}`, read),
       peek: (key, cost) => this.#batches.add(storeKey(key), `P;${cost};${wire}`, read),
       refund: (key, cost) => done(key, `R;${cost};${wire}`),
+      ask: (key, ask) => this.#batches.add(storeKey(key), ask.wire(limits.set), readShares),
       block: (key, durationMs) => done(key, `B;${durationMs}`),
       unblock: (key) => done(key, "U;"),
       reset: (key) => done(key, `X;;${wire}`),

@@ -30,6 +30,12 @@ export function decisionReader({
   };
 }
 
+/** Reads what a tier may decide by: the decision in the core's order, and the rest as the script tells it. */
+export function shareReader({ capacities }: Limits): (numbers: readonly number[]) => Float64Array {
+  return ([remaining = 0, reset = 0, retry = 0, reason = 0, by = 0, ...rest]) =>
+    Float64Array.of(reason, by, capacities[by] ?? 0, remaining, retry, reset, ...rest);
+}
+
 /** In the order of the script's numbers. */
 const STATUSES = ["yes", "no", "absent", "fresh", "mismatch", "in-progress", "duplicate"] as const;
 

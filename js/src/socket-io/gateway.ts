@@ -1,10 +1,12 @@
 import { TidegateError } from "../errors.js";
 import { bad, isPlainObject } from "../options.js";
+import { driverOf } from "../store.js";
 import type { Connection, Handler } from "./connection.js";
 import { Door } from "./door.js";
 import type { GatewayOptions } from "./gateway-options.js";
 import type { Server, Socket } from "./server.js";
 import { Settings } from "./settings.js";
+import { beforeTermination } from "./termination.js";
 
 /**
  * What a client sees when a packet is refused: with an acknowledgement, ack({ ok: false, error }); without, the event
@@ -25,7 +27,10 @@ export interface Gateway {
    * is not given the acknowledgement function.
    */
   on(socket: any, event: string, handler: (...args: any[]) => unknown): void;
-  /** Refuses what comes from now on, and waits for the handlers of `on` that are at work. */
+  /**
+   * Refuses what comes from now on, waits for the handlers of `on` that are at work, and gives back what a TieredStore
+   * holds for it. On SIGTERM that goes back too; then the process ends as it would have.
+   */
   close(): Promise<void>;
 }
 
@@ -50,12 +55,18 @@ class SocketIoGateway implements Gateway {
   readonly #settings: Settings[];
   readonly #servers = new WeakSet<Server>();
   readonly #connections = new WeakMap<Socket, Connection>();
+  /** Budget that the store holds in this process goes back when it is told to end. */
+  readonly #forgetTermination: (() => void) | undefined;
 
   constructor(options: GatewayOptions) {
     const settings = new Settings(options);
     // Servers that differ in their rules still share one store.
     this.#options = { ...options, store: settings.store };
     this.#settings = [settings];
+    const driver = driverOf(settings.store);
+    if (driver.settle !== undefined) {
+      this.#forgetTermination = beforeTermination(async () => driver.settle?.());
+    }
   }
 
   register(io: Server, overrides?: Partial<GatewayOptions>): Gateway {
@@ -80,6 +91,7 @@ class SocketIoGateway implements Gateway {
 
   async close(): Promise<void> {
     await Promise.all(this.#settings.map((settings) => settings.close()));
+    this.#forgetTermination?.();
   }
 
   #settingsWith(overrides: Partial<GatewayOptions> | undefined): Settings {

@@ -18,6 +18,7 @@ import {
   timeoutMs,
 } from "../options.js";
 import { driverOf, type Store } from "../store.js";
+import { TieredStore } from "../tiered-store.js";
 import { BurstAlarm } from "./burst-alarm.js";
 import { ClientAddresses } from "./client-address.js";
 import type { EventRule, GatewayOptions } from "./gateway-options.js";
@@ -115,7 +116,7 @@ export class Settings {
     checkOptions(rule, ["limit", "cost", "dedup"], "the rule");
     const { limit, cost = 1, dedup } = rule;
     if (typeof cost !== "function") countOf(cost, "cost");
-    if (this.store instanceof ArkosStore && typeof cost !== "function" && cost > 1) {
+    if (isArkos(this.store) && typeof cost !== "function" && cost > 1) {
       throw new TidegateError("unsupported", `this store counts by one, and not by "cost" ${cost}`);
     }
     if (rule.cost !== undefined && limit === undefined) {
@@ -144,7 +145,7 @@ export class Settings {
       local: onStoreError === "local" && !synchronous ? new Deduplicator(remembers) : undefined,
       onStoreError,
       synchronous,
-      keepsResults: !(store instanceof ArkosStore),
+      keepsResults: !isArkos(store),
       leaseMs: durationMs(lease, 'option "lease"'),
       retryAfterMs: timeout,
       id: functionFrom(id, "id") ?? payloadId,
@@ -193,6 +194,11 @@ function storeOf(given: Store | ArkosGatewayStore | undefined): Store {
   }
   driverOf(given);
   return given as Store;
+}
+
+/** Whether nothing but five methods is behind the store. */
+function isArkos(store: Store): boolean {
+  return store instanceof ArkosStore || (store instanceof TieredStore && isArkos(store.l2));
 }
 
 function acksFrom(given: unknown): Acks {

@@ -69,14 +69,17 @@ local function all_operations()
     return { level = level, before = before, at = at, elapsed = elapsed, behind = behind, rebased = rebased }
   end
 
+  -- src/limit/share.rs: how long a delta may be on its way, what a bucket holds at most, how many tiers' numbers
+  -- are remembered, and what part of what is left a share may be.
+  local ON_THE_WAY, MOST_DEBT, MOST_ADDERS, SHARES = 60000, 4503599627370496, 64, 8
+
   local Bucket, Fixed, Sliding = {}, {}, {}
   Bucket.__index, Fixed.__index, Sliding.__index = Bucket, Fixed, Sliding
 
   function Bucket:view(level, before, at)
     local behind = at - now
     if behind <= 0 then
-      local elapsed = min(-behind, self.drain)
-      return view_at(max(0, level - elapsed * self.rate), 0, now, 0, 0, false)
+      return view_at(max(0, level + behind * self.rate), 0, now, 0, 0, false)
     end
     if behind > self.drain and one_clock then
       return view_at(level, 0, now, 0, 0, true)
@@ -93,7 +96,7 @@ local function all_operations()
   end
 
   function Bucket:refund(view, cost)
-    view.level = cost >= self.capacity and 0 or max(0, view.level - cost * self.window)
+    view.level = max(0, view.level - cost * self.window)
   end
 
   function Bucket:remaining(view)
@@ -114,6 +117,26 @@ local function all_operations()
 
   function Bucket:taken_over(used, _, _, at)
     return used * self.window, 0, at
+  end
+
+  -- What a tier may spend from now on counts for so long, and its deltas for so long.
+  function Bucket:holds_for()
+    return self.drain
+  end
+
+  function Bucket:adds_for()
+    return self.drain + ON_THE_WAY
+  end
+
+  function Bucket:add(view, units, span)
+    view.level = min(MOST_DEBT, view.level + units * self.window)
+    return now - span <= self:adds_for()
+  end
+
+  function Bucket:give_back(view, units, span)
+    if span <= view.at then
+      view.level = max(0, view.level - max(0, units * self.window - (view.at - span) * self.rate))
+    end
   end
 
   function Bucket:text(view)
@@ -162,6 +185,26 @@ local function all_operations()
   function Fixed:taken_over(used, old, view, at)
     local open = max(0, at - view.at) < self.window
     return used, 0, (old.kind == 'f' and open) and view.at or at
+  end
+
+  function Fixed:holds_for(view)
+    return self.window - view.elapsed + view.behind
+  end
+
+  function Fixed:adds_for()
+    return self.window
+  end
+
+  function Fixed:add(view, units, span)
+    view.at = view.level == 0 and min(span, now) or view.at
+    view.level = min(MAX_SAFE, view.level + units)
+    return now - span < self.window
+  end
+
+  function Fixed:give_back(view, units, span)
+    if view.at == span then
+      self:refund(view, units)
+    end
   end
 
   function Fixed:text(view)
@@ -244,6 +287,33 @@ local function all_operations()
     return used, 0, at - fmod(at, self.window)
   end
 
+  Sliding.holds_for = Fixed.holds_for
+
+  function Sliding:adds_for()
+    return self.window * 2
+  end
+
+  -- The count of the window that begins at `span`; nil where it weighs nothing any more.
+  function Sliding:counted_in(view, span)
+    local age = max(0, view.at - span)
+    return age == 0 and 'level' or age <= self.window and 'before' or nil
+  end
+
+  function Sliding:add(view, units, span)
+    local count = self:counted_in(view, span)
+    if count then
+      view[count] = min(floor_div(MOST_DEBT / 2, self.window), view[count] + units)
+    end
+    return count ~= nil
+  end
+
+  function Sliding:give_back(view, units, span)
+    local count = self:counted_in(view, span)
+    if count then
+      view[count] = max(0, view[count] - units)
+    end
+  end
+
   function Sliding:text(view)
     return format('s,%.0f,%.0f,%.0f,%.0f,%.0f', self.capacity, self.window, view.before, view.level, view.at)
   end
@@ -297,7 +367,16 @@ local function all_operations()
       and { name = name, shape = shape_of('s,' .. shape), level = tonumber(b), before = tonumber(a), at = tonumber(c) }
   end
 
-  -- {block = {until, duration} or nil, entries = {...}}
+  -- {ends, then tiers and the newest number of each}
+  local function adders_of(text)
+    local adders = {}
+    for number in text:gmatch('%d+') do
+      adders[#adders + 1] = tonumber(number)
+    end
+    return #adders % 2 == 1 and adders or refuse('corrupt')
+  end
+
+  -- {block = {ends, duration} or nil, adders = {...} or nil, entries = {...}}
   local function limits_of(text)
     local record = { entries = {} }
     if not text then
@@ -308,8 +387,11 @@ local function all_operations()
     end
     for part in text:sub(3, -2):gmatch('|([^|]*)') do
       local ends, duration = part:match('^b(%d+),(%d+)$')
+      local adders = part:match('^a([%d,]+)$')
       if ends then
         record.block = { ends = tonumber(ends), duration = tonumber(duration) }
+      elseif adders then
+        record.adders = adders_of(adders)
       else
         record.entries[#record.entries + 1] = entry_of(part) or refuse('corrupt')
       end
@@ -369,7 +451,7 @@ local function all_operations()
     return views
   end
 
-  -- The reply: remaining, reset wait, retry wait, reason, which limit decided.
+  -- Remaining, reset wait, retry wait, reason, which limit decided.
   local function decision(limits, views, cost, admitted, blocked)
     local by, remaining, retry, reset = 1, MAX_SAFE, 0, blocked
     for i = 1, #limits do
@@ -400,7 +482,7 @@ local function all_operations()
         reason, retry, by = 3, max(retry, blocked), 1
       end
     end
-    return told(remaining, reset, max(0, retry), reason, by - 1)
+    return { remaining, reset, max(0, retry), reason, by - 1 }
   end
 
   -- Takes over the views that `wanted` names, and drops what is whole again.
@@ -431,6 +513,9 @@ local function all_operations()
       end
     end
     record.entries = kept
+    if record.adders and record.adders[1] <= now then
+      record.adders = nil
+    end
     local left = block_left(record.block)
     if record.block then
       record.block = left > 0 and { ends = now + left, duration = record.block.duration } or nil
@@ -508,13 +593,24 @@ local function all_operations()
       parts[2] = format('b%.0f,%.0f', record.block.ends, record.block.duration)
       over_at = record.block.ends
     end
+    local most = 512
+    if record.adders then
+      local adders = {}
+      for i = 1, #record.adders do
+        adders[i] = format(N, record.adders[i])
+      end
+      local text = 'a' .. concat(adders, ',')
+      parts[#parts + 1] = text
+      most = most + #text + 1
+      over_at = max(over_at, record.adders[1])
+    end
     for i = 1, #record.entries do
       local entry = record.entries[i]
       parts[#parts + 1] = entry.name .. '=' .. entry.shape:text(entry)
       over_at = max(over_at, whole_at(entry))
     end
     local text = concat(parts, '|') .. '.'
-    if #record.entries > 8 or #text > 512 then
+    if #record.entries > 8 or #text > most then
       refuse('too many limits')
     end
     put(key, text, over_at)
@@ -537,8 +633,8 @@ local function all_operations()
     return view.rebased
   end
 
-  local function decided(key, record, text, cost, charges)
-    local limits = seats_of(text)
+  -- Decides on the record, and charges it. Answers the decision, whether it admits, and whether the record changed.
+  local function decide(record, limits, cost, charges)
     local views = views_of(record, limits)
     local blocked = block_left(record.block)
     local admitted = blocked == 0
@@ -550,16 +646,16 @@ local function all_operations()
         limits[i].shape:charge(views[i], cost)
       end
     end
-    local reply = decision(limits, views, cost, admitted, blocked)
+    local numbers = decision(limits, views, cost, admitted, blocked)
     if not charges then
-      return reply
+      return numbers
     end
-    local kept = keep(record, limits, views, admitted and always or is_rebased)
-    if kept or (record.block and now + blocked < record.block.ends) then
+    local changed = keep(record, limits, views, admitted and always or is_rebased)
+    changed = changed or (record.block ~= nil and now + blocked < record.block.ends)
+    if changed then
       prune(record)
-      put_limits(key, record)
     end
-    return reply, admitted
+    return numbers, admitted, changed
   end
 
   local function get_limits(key)
@@ -567,17 +663,124 @@ local function all_operations()
     return limits_of(text), text
   end
 
-  function ops.C(key, cost, text)
-    local record, found = get_limits(key)
-    local reply, admitted = decided(key, record, text, tonumber(cost), true)
-    if found and not admitted then
+  local function store(key, record, found, changed)
+    if changed then
+      put_limits(key, record)
+    elseif found then
       heal(key, record)
     end
-    return reply
+  end
+
+  function ops.C(key, cost, text)
+    local record, found = get_limits(key)
+    local numbers, _, changed = decide(record, seats_of(text), tonumber(cost), true)
+    store(key, record, found, changed)
+    return told(unpack(numbers))
   end
 
   function ops.P(key, cost, text)
-    return decided(key, get_limits(key), text, tonumber(cost), false)
+    return told(unpack((decide(get_limits(key), seats_of(text), tonumber(cost), false))))
+  end
+
+  -- A decision, and after it what a tier may decide by.
+  local function share(record, limits, numbers, granted)
+    local shape, view = limits[1].shape, views_of(record, limits)[1]
+    local span = shape.kind == 'b' and now or view.at
+    local remaining, reset, retry, reason, by = unpack(numbers)
+    local holds = shape:holds_for(view)
+    return told(remaining, reset, retry, reason, by, granted, span, holds, view.level, view.before, view.at, now)
+  end
+
+  local function only_seat(text)
+    local limits = seats_of(text)
+    return #limits == 1 and limits or refuse('a tier decides on one limit')
+  end
+
+  -- Consumes, and takes up to `units` more for a tier to spend.
+  function ops.V(key, cost, text, units)
+    local limits, record, found = only_seat(text), get_limits(key)
+    local numbers, admitted, changed = decide(record, limits, tonumber(cost), true)
+    local granted = admitted and min(tonumber(units), floor_div(numbers[1], SHARES)) or 0
+    if granted > 0 then
+      local _, _, charged = decide(record, limits, granted, true)
+      changed = changed or charged
+    end
+    store(key, record, found, changed)
+    return share(record, limits, numbers, granted)
+  end
+
+  local function delta_of(text)
+    local node, seq, units, span = text:match('^(%d+),(%d+),(%d+),(%d+)$')
+    return node and { node = tonumber(node), seq = tonumber(seq), units = tonumber(units), span = tonumber(span) }
+  end
+
+  local function has_counted(adders, delta)
+    for i = 2, adders and adders[1] > now and #adders or 0, 2 do
+      if adders[i] == delta.node and adders[i + 1] >= delta.seq then
+        return true
+      end
+    end
+    return false
+  end
+
+  -- The tier that was heard of last stands at the end.
+  local function note(adders, delta, ends)
+    local noted = { max(adders and adders[1] or 0, ends) }
+    for i = 2, adders and #adders or 0, 2 do
+      if adders[i] ~= delta.node then
+        noted[#noted + 1], noted[#noted + 2] = adders[i], adders[i + 1]
+      end
+    end
+    if #noted > MOST_ADDERS * 2 then
+      table.remove(noted, 2)
+      table.remove(noted, 2)
+    end
+    noted[#noted + 1], noted[#noted + 2] = delta.node, delta.seq
+    return noted
+  end
+
+  -- Changes the limit's state once per delta, and remembers that it did. Answers whether it did.
+  local function apply(record, limits, delta, change)
+    if has_counted(record.adders, delta) then
+      return false
+    end
+    local views, shape = views_of(record, limits), limits[1].shape
+    if not change(shape, views[1]) then
+      return false
+    end
+    keep(record, limits, views, always)
+    local ends = min(MAX_SAFE, max(now, delta.span) + shape:adds_for())
+    record.adders = note(record.adders, delta, ends)
+    prune(record)
+    return true
+  end
+
+  -- Adds what a tier has admitted already, then consumes.
+  function ops.A(key, cost, text, delta)
+    local limits, record, found = only_seat(text), get_limits(key)
+    delta = delta_of(delta)
+    local added = delta and apply(record, limits, delta, function(shape, view)
+      return shape:add(view, delta.units, delta.span)
+    end)
+    local numbers, _, changed = decide(record, limits, tonumber(cost), true)
+    store(key, record, found, added or changed)
+    return share(record, limits, numbers, 0)
+  end
+
+  -- Takes back what a tier did not spend, as far as it still counts.
+  function ops.Y(key, _, text, delta)
+    local limits, record = only_seat(text), get_limits(key)
+    local entry = find(record.entries, limits[1].name)
+    delta = delta_of(delta)
+    local known = entry and entry.shape == limits[1].shape
+    if known and apply(record, limits, delta, function(shape, view)
+      local level, before = view.level, view.before
+      shape:give_back(view, delta.units, delta.span)
+      return view.level ~= level or view.before ~= before
+    end) then
+      put_limits(key, record)
+    end
+    return ''
   end
 
   function ops.R(key, cost, text)
@@ -938,13 +1141,15 @@ for i = 1, #KEYS do
     local level, since = match(text.err or text, '^(%d+),(%d+)%.$', #head + 1)
     local passed = level and now - since
     known = level and passed >= 0 and text:find(head, 1, true) == 1
-    if known and passed < span then
+    if known and (rate or passed < span) then
       debt = rate and level - passed * rate or level + 0
       if debt <= 0 then
         debt = 0
       elseif not rate then
         at = since + 0
       end
+      -- More than fits is what tiers have added.
+      known = debt <= full
     end
   end
   if known then
