@@ -46,6 +46,7 @@ export async function setupTests() {
   await postgresql();
   await redis();
   await sqlite();
+  await runtimes();
 }
 
 // ── npm ─────────────────────────────────────────────────────────────────
@@ -229,6 +230,34 @@ async function wasmBindgen() {
         env: { CARGO_TARGET_DIR: undefined, CARGO_PROFILE_RELEASE_OPT_LEVEL: "0" },
       },
     ),
+  );
+}
+
+// ── other runtimes ──────────────────────────────────────────────────────
+
+/** Node.js besides the one that runs us, and what else runs servers, as npm brings them. */
+const runtimePackages = {
+  node22: `npm:node-${process.platform}-${process.arch}@22.23.5`,
+  node24: `npm:node-${process.platform}-${process.arch}@24.22.3`,
+  bun: "1.4.5",
+  deno: "2.9.6",
+};
+const runtimesHome = join(
+  cache,
+  `runtimes-${fingerprint([], JSON.stringify(runtimePackages)).slice(0, 12)}`,
+);
+
+/** The program of a runtime. */
+export const findRuntime = (name) =>
+  join(runtimesHome, "node_modules", name.startsWith("node") ? `${name}/bin/node` : `.bin/${name}`);
+
+async function runtimes() {
+  const names = Object.keys(runtimePackages);
+  if (names.every((name) => capture(findRuntime(name), ["--version"]))) return;
+  const wanted = names.map((name) => `${name}@${runtimePackages[name]}`);
+  mkdirSync(runtimesHome, { recursive: true });
+  await step(`Node.js 22 and 24, Bun and Deno, kept in ${cache}`, "20 s", () =>
+    npm(["install", "--prefix", runtimesHome, "--no-package-lock", ...wanted]),
   );
 }
 
