@@ -13,12 +13,14 @@ async function plain(request) {
 }
 
 const app = new Hono();
-app.use(honoLimit({ limit }));
+app.use("/hono", honoLimit({ limit }));
+app.use("/socket", honoLimit({ limit }));
 app.get("/hono", (c) => c.text("hello"));
+app.get("/socket", (c) => Deno.upgradeWebSocket(c.req.raw).response);
 
 const hostname = "127.0.0.1";
 const fetch = (request, peer) =>
-  new URL(request.url).pathname === "/hono" ? app.fetch(request, peer) : plain(request);
+  new URL(request.url).pathname === "/" ? plain(request) : app.fetch(request, peer);
 
 if (globalThis.Deno) {
   Deno.serve({ hostname, port: 0, onListen: ({ port }) => console.log(port) }, fetch);

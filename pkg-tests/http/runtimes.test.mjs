@@ -65,6 +65,7 @@ for (const [name, args] of Object.entries(programs)) {
       const [port] = await once(child.stdout, "data");
       const url = `http://127.0.0.1:${Number(port)}`;
       await limited(url);
+      if (name === "deno") assert.equal(await switched(`${url}/socket`), 101);
       // Hono finds out who is connected.
       assert.deepEqual(await statuses(`${url}/hono`, 3), [200, 200, 429]);
     } finally {

@@ -9,7 +9,6 @@ import { RequestLimit } from "./request-limit.js";
 interface Context {
   readonly req: { readonly raw: unknown; header(name: string): string | undefined };
   readonly env: any;
-  readonly res: { readonly status: number };
   header(name: string, value: string, options?: { append?: boolean }): void;
 }
 
@@ -21,9 +20,6 @@ const reader: Reader<Context> = {
     env?.remoteAddr?.hostname ??
     (env?.server ?? env)?.requestIP?.(req.raw)?.address,
 };
-
-/** A switch to another protocol is no response that a header can be added to. */
-const SWITCHING = 101;
 
 /**
  * A middleware for Hono, on whatever runs it. Where that tells no peers, as on Workers, say `trustProxy` or `key`.
@@ -41,7 +37,6 @@ export function honoLimit(
     const { decision, headers } = await limit.judge(context);
     if (!decision.allowed) return withHeaders(await refuse(decision, context), headers);
     await next();
-    if (context.res.status === SWITCHING) return;
     for (const [name, value] of Object.entries(headers)) {
       context.header(name, value, { append: isList(name) });
     }
