@@ -29,6 +29,7 @@ const mistakes = [
   [{ limit: two, key, headers: true }, /option "headers" must be .*, but is true/],
   [{ limit: two, key, onStoreError: "throw" }, /option "onStoreError" must be .*"throw"/],
   [{ limit: two, trustProxy: true }, /option "trustProxy" must be .*or "cloudflare", but is true/],
+  [{ limit: two, key, trustProxy: "nginx" }, /option "trustProxy" must be .*, but is "nginx"/],
   [{ limit: two, trustProxy: ["10.0.0.0/33"] }, /option "trustProxy\[0\]" must be .*10.0.0.0\/33/],
   [{ limit: two, key, store: new Map() }, /option "store" must be a store/],
   [{ limit: two, key, timeout: "soon" }, /option "timeout" must be .*, but is "soon"/],

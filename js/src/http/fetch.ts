@@ -1,9 +1,8 @@
 import type { Decision } from "../decision.js";
-import { bad } from "../options.js";
 import type { HttpLimitOptions } from "./options.js";
 import type { WebRequest, WebResponse } from "./platform.js";
-import { PROBLEM_TYPE, problem, STATUS } from "./problem.js";
 import type { Reader } from "./reader.js";
+import { refusal, withHeaders } from "./refusal.js";
 import { RequestLimit } from "./request-limit.js";
 
 const reader: Reader<WebRequest> = {
@@ -29,27 +28,7 @@ export function limitFetch(options: HttpLimitOptions): (request: WebRequest) => 
   const { refuse = refusal } = options;
   return async (request) => {
     const { decision, headers } = await limit.judge(request);
-    const response = decision.allowed ? null : withHeaders(refuse(decision), headers);
+    const response = decision.allowed ? null : withHeaders(await refuse(decision), headers);
     return { response, decision, headers };
   };
-}
-
-/** The answer to a refused request. */
-export function refusal(decision: Decision): Response {
-  const headers = { "content-type": PROBLEM_TYPE };
-  return new Response(problem(decision), { status: STATUS, headers });
-}
-
-/** A refusal with the headers that it does not set itself. */
-export function withHeaders(refused: unknown, headers: Record<string, string>): Response {
-  const given = refused as Response | undefined;
-  if (typeof given?.headers?.get !== "function") {
-    bad("bad_argument", 'what option "refuse" answers', refused, "a Response");
-  }
-  // A copy: the headers of a response that was fetched, or made by Response.redirect(), cannot be changed.
-  const response = new Response(given.body, given);
-  for (const [name, value] of Object.entries(headers)) {
-    if (!response.headers.has(name)) response.headers.set(name, value);
-  }
-  return response;
 }

@@ -1,8 +1,8 @@
-import { refusal, withHeaders } from "./fetch.js";
 import { isList } from "./fields.js";
 import type { FrameworkLimitOptions } from "./options.js";
 import type { WebResponse } from "./platform.js";
 import type { Reader } from "./reader.js";
+import { refusal, withHeaders } from "./refusal.js";
 import { RequestLimit } from "./request-limit.js";
 
 /** What is used of a context of Hono. */

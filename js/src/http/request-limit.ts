@@ -45,7 +45,8 @@ export class RequestLimit<Q> {
     });
     this.#limits = limitsFrom(options.limit);
     this.#fields = new Fields(this.#limits, styleOf(options.headers));
-    this.#key = functionOf(options.key, "key") ?? clientKey(options.trustProxy, reader);
+    const byAddress = clientKeyOf(options.trustProxy, reader);
+    this.#key = functionOf(options.key, "key") ?? addressed(byAddress, options.trustProxy);
     this.#cost = functionOf(options.cost, "cost");
     this.#skip = functionOf(options.skip, "skip");
     functionOf(options.refuse, "refuse");
@@ -82,14 +83,16 @@ function styleOf(value: unknown): Style {
   bad("bad_policy", 'option "headers"', value, '"draft" or "legacy" or "both" or false');
 }
 
-function clientKey<Q>(trustProxy: unknown, reader: Reader<Q>): (request: Q) => string {
-  const keyOf = clientKeyOf(trustProxy, reader);
-  if (keyOf === undefined) {
+function addressed<Q>(
+  byAddress: ((request: Q) => string | undefined) | undefined,
+  trustProxy: unknown,
+): (request: Q) => string {
+  if (byAddress === undefined) {
     const expected =
       'a function, since requests tell no address here; or tell whose word to take for it with "trustProxy"';
     bad("bad_policy", 'option "key"', undefined, expected);
   }
-  return (request) => keyOf(request) ?? unaddressed(trustProxy);
+  return (request) => byAddress(request) ?? unaddressed(trustProxy);
 }
 
 /** One budget for all who have no address would be anybody's to use up. */

@@ -1,0 +1,24 @@
+import type { Decision } from "../decision.js";
+import { bad } from "../options.js";
+import type { WebResponse } from "./platform.js";
+import { PROBLEM_TYPE, problem, STATUS } from "./problem.js";
+
+/** The answer to a refused request. */
+export function refusal(decision: Decision): WebResponse {
+  const headers = { "content-type": PROBLEM_TYPE };
+  return new Response(problem(decision), { status: STATUS, headers });
+}
+
+/** A refusal with the headers that it does not set itself. */
+export function withHeaders(refused: unknown, headers: Record<string, string>): WebResponse {
+  const given = refused as Response | undefined;
+  if (typeof given?.headers?.get !== "function") {
+    bad("bad_argument", 'what option "refuse" answers', refused, "a Response");
+  }
+  // A copy: the headers of a response that was fetched, or made by Response.redirect(), cannot be changed.
+  const response = new Response(given.body, given);
+  for (const [name, value] of Object.entries(headers)) {
+    if (!response.headers.has(name)) response.headers.set(name, value);
+  }
+  return response;
+}
