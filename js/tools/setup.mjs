@@ -46,6 +46,7 @@ export async function setupTests() {
   await postgresql();
   await redis();
   await sqlite();
+  await prometheus();
   await runtimes();
 }
 
@@ -280,6 +281,12 @@ async function postgresql() {
 async function redis() {
   if (!capture("redis-server", ["--version"])) {
     await aptInstall(["redis-server"], "Redis for the tests", "10 s");
+  }
+}
+
+async function prometheus() {
+  if (!capture("prometheus", ["--version"])) {
+    await aptInstall(["prometheus"], "Prometheus for the tests", "20 s");
   }
 }
 

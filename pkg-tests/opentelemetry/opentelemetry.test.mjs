@@ -5,7 +5,7 @@ import { cpSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { context, metrics, SpanStatusCode, trace } from "@opentelemetry/api";
+import { context, metrics, SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
 import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
 import {
   AggregationTemporality,
@@ -82,6 +82,7 @@ test("each call to a store is a span, below the one that is active", async () =>
     [second, "limited"],
   ]) {
     assert.equal(span.name, "tidegate limiter");
+    assert.equal(span.kind, SpanKind.CLIENT);
     assert.equal(span.parentSpanContext.spanId, request.spanContext().spanId);
     assert.deepEqual(span.attributes, { "tidegate.limit": "api", "tidegate.reason": reason });
   }
