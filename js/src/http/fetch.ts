@@ -2,7 +2,7 @@ import type { Decision } from "../decision.js";
 import type { HttpLimitOptions } from "./options.js";
 import type { WebRequest, WebResponse } from "./platform.js";
 import type { Reader } from "./reader.js";
-import { refusal, withHeaders } from "./refusal.js";
+import { refusal } from "./refusal.js";
 import { RequestLimit } from "./request-limit.js";
 
 const reader: Reader<WebRequest> = {
@@ -25,10 +25,11 @@ export function limitFetch(options: HttpLimitOptions): (request: WebRequest) => 
   headers: Record<string, string>;
 }> {
   const limit = new RequestLimit(options, reader);
-  const { refuse = refusal } = options;
+  const { refuse } = options;
   return async (request) => {
-    const { decision, headers } = await limit.judge(request);
-    const response = decision.allowed ? null : withHeaders(await refuse(decision), headers);
-    return { response, decision, headers };
+    const verdict = await limit.judge(request);
+    const { decision } = verdict;
+    if (decision.allowed) return { response: null, ...verdict };
+    return { response: await refusal(verdict, refuse && (() => refuse(decision))), ...verdict };
   };
 }

@@ -2,7 +2,7 @@ import { isList } from "./fields.js";
 import type { FrameworkLimitOptions } from "./options.js";
 import type { WebResponse } from "./platform.js";
 import type { Reader } from "./reader.js";
-import { refusal, withHeaders } from "./refusal.js";
+import { refusal } from "./refusal.js";
 import { RequestLimit } from "./request-limit.js";
 
 /** What is used of a context of Hono. */
@@ -32,10 +32,11 @@ export function honoLimit(
   // biome-ignore lint/suspicious/noConfusingVoidType: as Hono types a middleware
 ): (c: any, next: () => Promise<void>) => Promise<WebResponse | void> {
   const limit = new RequestLimit<Context>(options, reader);
-  const { refuse = refusal } = options;
+  const { refuse } = options;
   return async (context: Context, next) => {
-    const { decision, headers } = await limit.judge(context);
-    if (!decision.allowed) return withHeaders(await refuse(decision, context), headers);
+    const verdict = await limit.judge(context);
+    const { decision, headers } = verdict;
+    if (!decision.allowed) return refusal(verdict, refuse && (() => refuse(decision, context)));
     await next();
     for (const [name, value] of Object.entries(headers)) {
       context.header(name, value, { append: isList(name) });

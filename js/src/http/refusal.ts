@@ -1,16 +1,20 @@
-import type { Decision } from "../decision.js";
 import { bad } from "../options.js";
 import type { WebResponse } from "./platform.js";
 import { PROBLEM_TYPE, problem, STATUS } from "./problem.js";
+import type { Verdict } from "./request-limit.js";
 
-/** The answer to a refused request. */
-export function refusal(decision: Decision): WebResponse {
-  const headers = { "content-type": PROBLEM_TYPE };
-  return new Response(problem(decision), { status: STATUS, headers });
+/** The answer to a refused request: what the user's own `refuse` answers, or else a problem document. */
+export async function refusal(
+  { decision, headers }: Verdict,
+  refuse: (() => unknown) | undefined,
+): Promise<WebResponse> {
+  if (refuse !== undefined) return withHeaders(await refuse(), headers);
+  const all = { ...headers, "Content-Type": PROBLEM_TYPE };
+  return new Response(problem(decision), { status: STATUS, headers: all });
 }
 
-/** A refusal with the headers that it does not set itself. */
-export function withHeaders(refused: unknown, headers: Record<string, string>): WebResponse {
+/** The same response with the headers that it does not set itself. */
+function withHeaders(refused: unknown, headers: Record<string, string>): WebResponse {
   const given = refused as Response | undefined;
   if (typeof given?.headers?.get !== "function") {
     bad("bad_argument", 'what option "refuse" answers', refused, "a Response");
