@@ -1,4 +1,4 @@
-// The dashboard's queries, on a real Prometheus that watches a real gateway.
+// The dashboard's queries and the alerts', on a real Prometheus that watches a real gateway.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -10,15 +10,24 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import { Limiter, MemoryStore, metrics, storeFrom } from "tidegate";
+import { attempt } from "../../js/tools/shell.mjs";
 import { start } from "../gateway/harness.mjs";
 import { listening } from "../http/hosts.mjs";
 import { freePort } from "../redis/servers.mjs";
 
-const file = join(import.meta.dirname, "../../js/docs/grafana-dashboard.json");
-const dashboard = JSON.parse(readFileSync(file, "utf8"));
+const docs = join(import.meta.dirname, "../../js/docs");
+const dashboard = JSON.parse(readFileSync(join(docs, "grafana-dashboard.json"), "utf8"));
 const targets = dashboard.panels.flatMap(({ title, targets }) =>
   targets.map(({ expr }) => ({ title, expr: expr.replaceAll("$__rate_interval", "10s") })),
 );
+
+const operations = readFileSync(join(docs, "operations.md"), "utf8");
+const rules = /```yaml\n(.*?)```/s.exec(operations)[1];
+/** The alerts' left sides, which have to find something before they can be too much of it. */
+const alerts = [...rules.matchAll(/expr: (.*) > [\d.]+$/gm)].map(([, expr]) => ({
+  title: `alert ${expr}`,
+  expr: expr.replaceAll("5m", "10s"),
+}));
 
 /** A Prometheus that asks this address for metrics, several times a second. */
 async function watching(t, target) {
@@ -88,12 +97,21 @@ async function traffic(t) {
   };
 }
 
-test("every query of the dashboard finds what happens", async (t) => {
-  assert.ok(targets.length >= 8);
+test("the alerts' rules are rules", async () => {
+  const directory = mkdtempSync(join(tmpdir(), "tidegate-rules-"));
+  writeFileSync(join(directory, "rules.yml"), rules);
+  const { code, output } = await attempt("promtool", ["check", "rules", `${directory}/rules.yml`]);
+  rmSync(directory, { recursive: true });
+  assert.equal(code, 0, output);
+  assert.match(output, /SUCCESS: 4 rules found/);
+});
+
+test("every query of the dashboard, and every alert's, finds what happens", async (t) => {
+  assert.ok(targets.length >= 8 && alerts.length === 4);
   const served = createServer((_, response) => response.end(metrics()));
   const query = await watching(t, new URL(await listening(t, served)).host);
   const work = await traffic(t);
-  const silent = new Map(targets.map(({ title, expr }) => [expr, title]));
+  const silent = new Map([...targets, ...alerts].map(({ title, expr }) => [expr, title]));
   // Prometheus takes some seconds before it asks for the first time.
   for (const end = Date.now() + 18_000; silent.size > 0 && Date.now() < end; ) {
     await work();
