@@ -9,19 +9,31 @@ import { basename, join } from "node:path";
 /** Beside the packed tarball, so that snippets import what users install. */
 const folder = join(import.meta.dirname, "../node_modules/.snippets");
 
+export const documentOf = (file) => readFileSync(join(import.meta.dirname, "../..", file), "utf8");
+
+/** The snippets of a document that are files, written side by side. */
+export function filesOf(file) {
+  mkdirSync(folder, { recursive: true });
+  const files = [...documentOf(file).matchAll(/<!-- file: (\S+) -->\n```js\n(.*?)```/gs)];
+  return files.map(([, name, code]) => {
+    const path = join(folder, name);
+    writeFileSync(path, code);
+    return { name, path, code };
+  });
+}
+
 /** The snippets of a file, by the names in their "<!-- test: name -->", else by number. */
 export function snippetsOf(file) {
-  const text = readFileSync(join(import.meta.dirname, "../..", file), "utf8");
   const document = basename(file, ".md");
-  return [...text.matchAll(/(?:<!-- test: (\w+) -->\n)?```js\n(.*?)```/gs)].map(
+  return [...documentOf(file).matchAll(/(?:<!-- test: (\w+) -->\n)?```js\n(.*?)```/gs)].map(
     ([, name, code], at) => ({ name: name ?? `snippet ${at + 1}`, document, code }),
   );
 }
 
 /** Starts a snippet, or what a test made of it. */
-export function start({ name, document, code }, replaced = code, env = {}) {
+export function start({ name, document, code, path }, replaced = code, env = {}) {
   mkdirSync(folder, { recursive: true });
-  const file = join(folder, `${document}-${name.replace(" ", "-")}.mjs`);
+  const file = path ?? join(folder, `${document}-${name.replace(" ", "-")}.mjs`);
   writeFileSync(file, replaced);
   const options = { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, ...env } };
   const child = spawn(process.execPath, [file], options);
