@@ -68,10 +68,14 @@ export class Tick {
   }
 }
 
+/** So many ticks are kept without looking whether they are over. */
+const FEW_TICKS = 64;
+
 /** One timer for the ticks, set for the oldest. It keeps no process alive while nothing is open. */
 class Timer {
   readonly #timeoutMs: number;
   #ticks: Tick[] = [];
+  #most = FEW_TICKS;
   #open = 0;
   #handle: ReturnType<typeof setTimeout> | undefined;
 
@@ -81,10 +85,19 @@ class Timer {
 
   /** One more call of the tick is open. */
   hold(tick: Tick): void {
-    if (this.#ticks.at(-1) !== tick) this.#ticks.push(tick);
+    if (this.#ticks.at(-1) !== tick) this.#add(tick);
     this.#open += 1;
     if (this.#handle === undefined) this.#set(tick, this.#timeoutMs);
     else if (this.#open === 1) this.#handle.ref();
+  }
+
+  /** Ticks that are over are let go when there are twice as many as were open the last time. */
+  #add(tick: Tick): void {
+    if (this.#ticks.length >= this.#most) {
+      this.#ticks = this.#ticks.filter(({ isOpen }) => isOpen);
+      this.#most = Math.max(FEW_TICKS, 2 * this.#ticks.length);
+    }
+    this.#ticks.push(tick);
   }
 
   /** Setting a timer costs more than a call: where it can be left alone, it stays for the calls to come. */

@@ -40,6 +40,7 @@ export class Guarded {
   /** Nothing has failed since the store last answered: the guard lets everything through. */
   #isCalm = true;
   #last = new TidegateError("store", "the store failed");
+  #lastThrown: unknown;
 
   constructor(
     asker: Asker,
@@ -86,8 +87,10 @@ export class Guarded {
   /** The store failed a call: what that means. Throws what is the caller's own error. */
   failed(thrown: unknown): Failed {
     const error = errorFrom(thrown);
+    // All of a batch fail by one error, which is one failure of the store.
+    if (thrown !== this.#lastThrown) this.#guard.failed(error.code, performance.now());
+    this.#lastThrown = thrown;
     if (THE_CALLERS.has(error.code)) throw error;
-    this.#guard.failed(error.code, performance.now());
     this.#isCalm = false;
     this.#last = error;
     return this.#without(error);

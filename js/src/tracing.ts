@@ -1,7 +1,7 @@
 import type { TidegateError } from "./errors.js";
 
 /** Who asks a store. */
-export type Asker = "limiter" | "deduplicator" | "burst detector";
+export type Asker = "limiter" | "deduplicator" | "burst detector" | "Arkos store";
 
 /** Follows one call to an asynchronous store. */
 export interface Trace {
