@@ -15,6 +15,8 @@ after(() => assert.deepEqual(rejections, []));
 class Far extends MapStore {
   state = "up";
   answers = [];
+  /** How long it takes from a clear to its answer. */
+  lingersMs = 0;
 
   async #reached() {
     if (this.state === "down") throw new Error("the line is down");
@@ -29,7 +31,8 @@ class Far extends MapStore {
 
   async clear(prefix) {
     await this.#reached();
-    return super.clear(prefix);
+    await super.clear(prefix);
+    await pause(this.lingersMs);
   }
 
   async has(key) {
@@ -207,6 +210,7 @@ test("clear waits for the hit under way, and what was counted before is told to 
   const far = new Far();
   const { nodes } = fleet(1, far);
   far.state = "hung";
+  far.lingersMs = 20;
   await countsOf(5, () => nodes[0].increment("a:key", 60_000));
   await countsOf(2, () => nodes[0].increment("ab", 60_000));
   const cleared = nodes[0].clear("a");

@@ -77,6 +77,17 @@ for (const [name, shared] of Object.entries(stores)) {
       assert.equal(wait - retryAfterMs, reset - resetAfterMs);
     });
 
+    test("a cheaper call that is admitted makes the denied one wait for longer", async () => {
+      const [node] = nodesOf(1, shared().store);
+      const limiter = new Limiter({ limit, store: node });
+      await limiter.consume("key", { cost: 6 });
+      const before = await limiter.consume("key", { cost: 8 });
+      await limiter.consume("key", { cost: 4 });
+      const after = await limiter.consume("key", { cost: 8 });
+      const more = after.retryAfterMs - before.retryAfterMs;
+      assert.ok(more > 23 * 60_000 && more <= 24 * 60_000, `${more} ms longer`);
+    });
+
     test("never is for ever, and no cheaper call is taken for it", async () => {
       const [node] = nodesOf(1, shared().store);
       const limiter = new Limiter({ limit, store: node });
@@ -105,6 +116,9 @@ for (const [name, shared] of Object.entries(stores)) {
       await limiter.refund("key", 1);
       assert.equal((await limiter.consume("key")).allowed, true);
       await denied();
+      const refunded = limiter.refund("key", 1);
+      assert.equal((await limiter.consume("key")).local, false, "as soon as it is asked for");
+      await refunded;
       await limiter.reset("key");
       assert.equal((await limiter.consume("key")).remaining, 9);
       await limiter.block("key", "1h");

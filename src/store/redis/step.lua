@@ -847,7 +847,8 @@ local function all_operations()
   -- Counts a hit, whatever the count. Answers it, when the window is over, and what time it is.
   function ops.I(key, window)
     local record = get_limits(key)
-    decided(key, record, format('default=f,%.0f,%s', MAX_SAFE, window), 1, true)
+    local _, _, changed = decide(record, seats_of(format('default=f,%.0f,%s', MAX_SAFE, window)), 1, true)
+    store(key, record, false, changed)
     local counter = record.entries[1]
     return told(counter.level, counter.at + window, now)
   end
