@@ -232,7 +232,7 @@ fn message<'a>(
 }
 
 fn observation([count, window_ends_in, fired, replay, ..]: Numbers) -> Option<Observation> {
-    (count > 0).then_some(Observation {
+    (count > 0 || replay == 1).then_some(Observation {
         fired: fired == 1,
         count,
         window_ends_in: Millis::from_ms(window_ends_in),

@@ -67,6 +67,6 @@ export function readMessage(numbers: readonly number[], replies: Replies): Messa
 
 export function readObservation(numbers: readonly number[]): Observation {
   const [count, windowEndsInMs, fired, replay] = numbers as [number, number, number, number];
-  if (count === 0) throw nonsense();
+  if (count === 0 && replay === 0) throw nonsense();
   return { fired: fired === 1, count, windowEndsInMs, replay: replay === 1 };
 }
