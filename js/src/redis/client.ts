@@ -73,10 +73,12 @@ export function falling(sender: Sender): RunScript {
   };
 }
 
-/** By the server's own word, or GLIDE's, and not by one that merely occurs in a text. */
+/** By the server's own words, or GLIDE's, and not by one that merely occurs in a text. */
 function isUnknownScript(error: unknown): boolean {
   const said = [error, (error as Error | undefined)?.cause].filter((each) => each instanceof Error);
-  return said.some(({ message }) => /^(?:ERR )?NOSCRIPT\b|^NoScriptError\b/.test(message));
+  return said.some(({ message }) =>
+    /\bNOSCRIPT No matching script\b|^NoScriptError\b/.test(message),
+  );
 }
 
 /** What the client puts before every key. */
