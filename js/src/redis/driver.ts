@@ -17,6 +17,7 @@ import {
 
 /** Says operations in the script's words, and reads its replies. What they mean was decided on the server. */
 export class RedisDriver implements Driver {
+  readonly pipelines = true;
   readonly #batches: Batches;
   readonly #storePrefix: string | undefined;
 
