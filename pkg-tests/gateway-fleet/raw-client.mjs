@@ -22,10 +22,11 @@ export class RawClient {
   /** Called with every event of the server. */
   onEvent = () => {};
 
-  constructor(url, auth) {
+  constructor(url, auth, options) {
     this.#auth = auth;
     this.#ws = new WebSocket(`${url.replace("http", "ws")}/socket.io/?EIO=4&transport=websocket`, {
       perMessageDeflate: false,
+      ...options,
     });
     this.closed = new Promise((resolve) => this.#ws.once("close", resolve));
     this.#ws.on("error", (error) => this.#reject(error));
