@@ -84,15 +84,28 @@ for (const [trouble, { begin, end }] of Object.entries(troubles)) {
 test("what is decided ahead reaches the handlers in the order sent", async (t) => {
   const { store } = await redis(t);
   const handled = [];
-  const options = { store: store(), events, timeout: "5s" };
-  const { connect } = await start(t, options, { onConnection: handlers(handled) });
+  // An order takes one way to the store more than a chat does.
+  const plenty = { limit: 1_000, window: "1h" };
+  const rules = { chat: { limit: plenty }, order: { limit: plenty, dedup: {} } };
+  const { connect } = await start(
+    t,
+    { store: store(), events: rules, timeout: "5s" },
+    {
+      onConnection(socket) {
+        for (const event of ["chat", "order"]) {
+          socket.on(event, ({ mid }, acknowledge) => {
+            handled.push(mid);
+            acknowledge(mid);
+          });
+        }
+      },
+    },
+  );
   const client = await connect();
   const mids = Array.from({ length: 300 }, (_, at) => `m${at}`);
   const answers = mids.map((mid, at) => {
-    // Others, and repetitions, in between.
-    if (at % 7 === 0) client.emit("chat");
-    if (at % 5 === 0) client.emit("order", { mid: mids[0] });
-    return client.emitWithAck("order", { mid });
+    if (at % 5 === 0) client.emit("order", { mid: mids[0] }, () => {});
+    return client.emitWithAck(at % 2 === 0 ? "order" : "chat", { mid });
   });
   assert.deepEqual(await Promise.all(answers), mids);
   assert.deepEqual(handled, mids);
