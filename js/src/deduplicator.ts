@@ -155,6 +155,33 @@ export class Deduplicator {
   }
 
   /**
+   * As `claimFor`, in the same call to the store as the decision that was asked for just before, and only if that
+   * admits; a look otherwise. Undefined where the store cannot.
+   *
+   * @internal
+   */
+  admitFor(id: string): Promise<HeldClaim | Look> | undefined {
+    this.#check(id);
+    const { admit, admits } = this.#messages;
+    if (admit === undefined || !admits) return undefined;
+    const token = crypto.randomUUID();
+    const ask = (): Answer<MessageReply> => {
+      const claim = MessageCall.claim(token, this.#leaseMs);
+      try {
+        return admit(id, claim);
+      } finally {
+        claim.free();
+      }
+    };
+    return this.#guarded.must(ask).then((reply) => {
+      if (reply.status === "fresh") return this.#fresh(id, token, undefined);
+      const found = lookOf(reply);
+      if (found.status !== "absent") duplicate(id);
+      return found;
+    });
+  }
+
+  /**
    * What a claim would find, without claiming; at once where the store is synchronous. For the gateway.
    *
    * @internal

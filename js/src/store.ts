@@ -91,6 +91,14 @@ export interface MessageDriver {
   first?(id: string, ttlMs: number): Answer<boolean>;
   /** `sender`: whose id it is, where nobody may fill a bounded store alone. */
   call(id: string, call: MessageCall, sender?: string): Answer<MessageReply>;
+  /**
+   * A claim in the same call to the store as the decision that was asked for just before it, and only if that admits;
+   * otherwise a look. Where another call came in between, it is that one's decision: who asks has to give back what
+   * it should not have.
+   */
+  admit?(id: string, claim: MessageCall): Answer<MessageReply>;
+  /** Whether the store can do that now. */
+  readonly admits?: boolean;
 }
 
 /** A claim in memory: the number that is its token, and where the id is. */

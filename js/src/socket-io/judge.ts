@@ -4,7 +4,7 @@ import { answered } from "./answer.js";
 import { Budget } from "./budget.js";
 import { type Identity, keyOf } from "./identity.js";
 import { idText } from "./message-id.js";
-import type { Messages } from "./messages.js";
+import type { Admission, Messages } from "./messages.js";
 import type { Packet } from "./packet.js";
 import { type Refusal, refusal, refusalOf } from "./refusal.js";
 import type { Rule } from "./rule.js";
@@ -50,16 +50,19 @@ export class Judge {
     if (this.#settings.isClosed) return refuse(this.#unavailable());
     const order = this.#order(rule, packet);
     if (order === undefined) return refuse(refusal("BAD_REQUEST"));
+    let admission: Admission | undefined;
     try {
       const decision = order.budget?.consume(order.cost);
-      if (decision === undefined) return this.#admitted(order);
-      if (!(decision instanceof Promise)) return this.#decided(order, decision);
+      // Right behind the decision, so that both travel together.
+      admission = admissionTo(order, decision !== undefined);
+      if (decision === undefined) return admitted(admission);
+      if (!(decision instanceof Promise)) return decided(admission, decision);
       return decision.then(
-        (decision) => this.#decided(order, decision),
-        (error) => this.#undecided(order, error),
+        (decision) => decided(admission, decision),
+        (error) => this.#undecided(admission, error),
       );
     } catch (error) {
-      return this.#undecided(order, error);
+      return this.#undecided(admission, error);
     }
   }
 
@@ -132,31 +135,35 @@ export class Judge {
     return event !== undefined && this.#socket.listenerCount(event) > 0;
   }
 
-  #decided(order: Order, decision: Decision): Verdict | Promise<Verdict> {
-    if (decision.allowed) return this.#admitted(order);
-    const refused = refuse(refusalOf(decision));
-    const { messages, key } = order;
-    if (messages === undefined || key === undefined) return refused;
-    if (refused.refusal.code !== "RATE_LIMITED") return refused;
-    const outcome = messages.outcome(key);
-    if (outcome instanceof Promise) return outcome.then((outcome) => outcome ?? refused);
-    return outcome ?? refused;
-  }
-
-  #admitted({ messages, sender, key }: Order): Verdict | Promise<Verdict> {
-    return messages === undefined || key === undefined ? PASS : messages.claim(sender, key);
-  }
-
   /** The store failed in a way that its limiter has no answer to. */
-  #undecided(order: Order, error: unknown): Verdict | Promise<Verdict> {
+  #undecided(admission: Admission | undefined, error: unknown): Verdict | Promise<Verdict> {
     report(this.#socket, error);
-    const { onStoreError } = this.#settings;
-    return onStoreError === "allow" ? this.#admitted(order) : refuse(this.#unavailable());
+    if (this.#settings.onStoreError === "allow") return admitted(admission);
+    void admission?.(false);
+    return refuse(this.#unavailable());
   }
 
   #unavailable(): Refusal {
     return refusal("STORE_UNAVAILABLE", this.#settings.timeoutMs);
   }
+}
+
+/** What comes of a message that has an id. */
+function admissionTo({ messages, sender, key }: Order, hasLimit: boolean): Admission | undefined {
+  return key === undefined ? undefined : messages?.admit(sender, key, hasLimit);
+}
+
+function admitted(admission: Admission | undefined): Verdict | Promise<Verdict> {
+  return admission === undefined ? PASS : (admission(true) as Verdict | Promise<Verdict>);
+}
+
+function decided(admission: Admission | undefined, decision: Decision): Verdict | Promise<Verdict> {
+  if (decision.allowed) return admitted(admission);
+  const refused = refuse(refusalOf(decision));
+  const outcome = admission?.(false);
+  if (refused.refusal.code !== "RATE_LIMITED") return refused;
+  if (outcome instanceof Promise) return outcome.then((outcome) => outcome ?? refused);
+  return outcome ?? refused;
 }
 
 function refuse(refused: Refusal): { readonly act: "refuse"; readonly refusal: Refusal } {

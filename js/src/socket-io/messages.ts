@@ -1,4 +1,4 @@
-import type { Deduplicator, GatewayClaim, Look } from "../deduplicator.js";
+import type { Deduplicator, GatewayClaim, HeldClaim, Look } from "../deduplicator.js";
 import { restored } from "./acknowledgement.js";
 import type { Delivery } from "./delivery.js";
 import { senderOf } from "./identity.js";
@@ -12,6 +12,12 @@ const LONGEST_PAUSE_MS = 250;
 const RENEWALS_PER_LEASE = 3;
 /** Within what a timer can be set to, whatever the lease. */
 const LONGEST_RENEWAL_MS = 60_000;
+
+/**
+ * Tells what becomes of a message once its limit has decided, and has to be told that: undefined where it is not
+ * admitted and nothing is known of it.
+ */
+export type Admission = (isAdmitted: boolean) => Verdict | undefined | Promise<Verdict | undefined>;
 
 export interface MessagesOptions {
   readonly deduplicator: Deduplicator;
@@ -64,6 +70,20 @@ export class Messages {
     } catch {
       return this.#withoutStore(key);
     }
+  }
+
+  /** Asks what comes of a message: where it has a limit, together with the decision that was asked for just before. */
+  admit(sender: string, key: string, hasLimit: boolean): Admission {
+    const asked = hasLimit ? this.#askAhead(key) : undefined;
+    if (asked === undefined) {
+      return (isAdmitted) => (isAdmitted ? this.claim(sender, key) : this.outcome(key));
+    }
+    return async (isAdmitted) => {
+      const found = await asked;
+      if (!isAdmitted) return found === undefined ? undefined : refusedOutcome(found);
+      const isKnown = found !== undefined && found.status !== "absent";
+      return isKnown ? this.#verdict(key, found) : this.claim(sender, key);
+    };
   }
 
   /** What came of a message that was handled before; undefined for any other. Claims nothing. */
@@ -137,6 +157,15 @@ export class Messages {
     this.#tending = undefined;
   }
 
+  #askAhead(key: string): Promise<HeldClaim | Look | undefined> | undefined {
+    const { deduplicator, keepsResults } = this.#options;
+    try {
+      return keepsResults ? deduplicator.admitFor(key)?.catch(() => undefined) : undefined;
+    } catch {
+      return undefined;
+    }
+  }
+
   async #first(key: string): Promise<Verdict> {
     try {
       const isFirst = await this.#options.deduplicator.first(key);
@@ -183,4 +212,11 @@ export class Messages {
 function outcomeOf(found: Look): Verdict | undefined {
   if (found.status !== "duplicate") return undefined;
   return { act: "replay", args: restored(found.result) };
+}
+
+/** What came of a message that is not admitted. It may have been claimed by another's decision. */
+function refusedOutcome(found: HeldClaim | Look): Verdict | undefined {
+  if (found.status !== "fresh") return outcomeOf(found);
+  Promise.resolve(found.release()).catch(() => false);
+  return undefined;
 }
