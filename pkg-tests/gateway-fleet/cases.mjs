@@ -1,14 +1,14 @@
 // What holds over a fleet of three processes, whichever adapter joins their rooms.
 
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import { after, before, describe, test } from "node:test";
 import { until } from "../gateway/harness.mjs";
 import { as, Fleet, move } from "./fleet.mjs";
 
 const MESSAGES = 50;
 
-for (const adapter of ["redis", "streams", "cluster"]) {
+/** The cases, with one of Socket.IO's adapters. */
+export function fleetCases(adapter) {
   describe(`three processes on one Redis, with the ${adapter} adapter`, () => {
     let fleet;
     before(async () => {
@@ -90,18 +90,3 @@ for (const adapter of ["redis", "streams", "cluster"]) {
     });
   });
 }
-
-test("a socket that another node recovers is the same sender", async (t) => {
-  const fleet = await Fleet.start("streams");
-  t.after(() => fleet.stop());
-  const client = await fleet.client(0);
-  const { id } = client;
-  // What a node sends tells the client from where on another one has to recover it.
-  const told = once(client, "ordered");
-  const first = await client.emitWithAck("order", { mid: "recovered-1" });
-  await told;
-  await move(client, fleet.urls[1]);
-  assert.ok(client.recovered);
-  assert.equal(client.id, id);
-  assert.deepEqual(await client.emitWithAck("order", { mid: "recovered-1" }), first);
-});
