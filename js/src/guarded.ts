@@ -77,6 +77,11 @@ export class Guarded {
     return this.ask(call, (value) => value, rethrow);
   }
 
+  /** Asks a synchronous store, and answers what it answered. */
+  now<T>(call: () => T): T {
+    return atOnce(call);
+  }
+
   /** The store answered a call. */
   answered(): void {
     if (this.#isCalm) return;

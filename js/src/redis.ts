@@ -41,6 +41,7 @@ export class RedisStore implements Store {
     // What an adapter runs on may end a request, and every callback of it, before a lingering batch has left.
     const made = scriptStore(run, options, {
       group: (key) => grouping.of(key),
+      isOne: () => grouping.isOne,
       lingers: !adapter && !isolatesRequests,
     });
     this.capabilities = made.capabilities;

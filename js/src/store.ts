@@ -30,6 +30,8 @@ export const DRIVER: unique symbol = Symbol("tidegate.driver");
 
 /** `timeoutMs` is how long the user of an asynchronous driver waits for an answer. */
 export interface Driver {
+  /** Whether calls that are made one after the other may be under way together: on one key they keep their order. */
+  readonly pipelines?: boolean;
   limits(prefix: string, limits: Limits, timeoutMs: number): LimitDriver;
   messages(prefix: string, timeoutMs: number): MessageDriver;
   bursts(prefix: string, timeoutMs: number): BurstDriver;
@@ -89,12 +91,31 @@ export interface MessageDriver {
   first?(id: string, ttlMs: number): Answer<boolean>;
   /** `sender`: whose id it is, where nobody may fill a bounded store alone. */
   call(id: string, call: MessageCall, sender?: string): Answer<MessageReply>;
+  /**
+   * A claim in the same call to the store as the decision that was asked for just before it, and only if that admits;
+   * otherwise a look. Where another call came in between, it is that one's decision: who asks has to give back what
+   * it should not have.
+   */
+  admit?(id: string, claim: MessageCall): Answer<MessageReply>;
+  /** Whether the store can do that now. */
+  readonly admits?: boolean;
+}
+
+/** A claim in memory: the number that is its token, and where the id is. */
+export interface Claimed {
+  readonly token: number;
+  readonly slot: number;
+  readonly generation: number;
 }
 
 /** A driver whose answers are there at once. */
 export interface SyncMessageDriver extends MessageDriver {
   first(id: string, ttlMs: number): boolean;
   call(id: string, call: MessageCall, sender?: string): MessageReply;
+  /** Undefined when the id is taken or done. */
+  claim(id: string, leaseMs: number, sender?: string): Claimed | undefined;
+  /** False when the claim was lost to another. */
+  commit(id: string, claimed: Claimed, ttlMs: number, json: string | undefined): boolean;
 }
 
 /** What one observation of an identity answers. */

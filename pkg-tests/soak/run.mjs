@@ -1,6 +1,7 @@
 // npm run soak: the property tests in their long form, a million operations and more for each property, optimised
-// but with overflow checks on; a fleet with twenty times as much to do, and tiers under load for a minute each. What
-// fails prints the smallest input that does.
+// but with overflow checks on; a fleet with twenty times as much to do, tiers under load for a minute each, and storms
+// of 20 000 sockets, for which there may have to be more open files (ulimit -n). What fails prints the smallest input
+// that does.
 
 import { join } from "node:path";
 import { build } from "../../js/tools/build.mjs";
@@ -22,6 +23,7 @@ await main(import.meta, async () => {
     const fleet = join(root, "pkg-tests", name, "fleet.test.mjs");
     console.log(await run(process.execPath, ["--test", "--test-reporter=spec", fleet], { env }));
   }
+  console.log((await run(process.execPath, [join(root, "pkg-tests/soak/storm.mjs")])).trimEnd());
   const output = await run("cargo", ["test", "--release", "--tests"], { env });
   console.log(output.match(/^(?: +Running|test ).*$/gm).join("\n"));
 });

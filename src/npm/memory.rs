@@ -2,7 +2,7 @@
 
 use wasm_bindgen::prelude::*;
 
-use super::messages::MessageCall;
+use super::messages::{MessageCall, numbered};
 use super::policies::{BurstSet, LimitSet};
 use super::replies::{message_told, observation_told, share_told, told};
 use super::tier::TierAsk;
@@ -158,6 +158,44 @@ impl Memory {
             self.table.message(held(index, generation), &op, timestamp(now)).map_err(full)?;
         self.tell_slot(slot);
         Ok(reply == MessageReply::Flag(true))
+    }
+
+    /// Takes an id under a numbered token: false when it is taken or done; the block holds the id's slot.
+    pub fn claim(
+        &mut self,
+        index: u32,
+        generation: u32,
+        token: f64,
+        lease_ms: f64,
+        now: f64,
+    ) -> Result<bool, JsValue> {
+        let (token, lease) = (numbered(token), millis(lease_ms));
+        let op = MessageOp::Claim { token, lease, payload: None };
+        let (reply, slot) =
+            self.table.message(held(index, generation), &op, timestamp(now)).map_err(full)?;
+        self.tell_slot(slot);
+        Ok(reply == MessageReply::Fresh)
+    }
+
+    /// The work under a numbered token is done: 1, or 0 when the claim was lost; NONE, and nothing done, when the
+    /// slot is no longer the id's.
+    pub fn commit(
+        &mut self,
+        index: u32,
+        generation: u32,
+        token: f64,
+        ttl_ms: f64,
+        result: Option<String>,
+        now: f64,
+    ) -> Result<u32, JsValue> {
+        let slot = Slot { index, generation };
+        if !self.table.holds_message(slot) {
+            return Ok(NONE);
+        }
+        let (token, ttl, result) = (numbered(token), millis(ttl_ms), result.map(Into::into));
+        let op = MessageOp::Commit { token, ttl, result, payload: None };
+        let (reply, _) = self.table.message(Some(slot), &op, timestamp(now)).map_err(full)?;
+        Ok((reply == MessageReply::Flag(true)).into())
     }
 
     /// Runs an operation on an id; the block holds the id's slot.

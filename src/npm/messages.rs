@@ -3,7 +3,7 @@
 use wasm_bindgen::prelude::*;
 
 use crate::dedup::{MessageOp, Tag};
-use crate::host::millis;
+use crate::host::{millis, whole};
 use crate::store::redis;
 
 /// An operation on an id, ready to be run on any store.
@@ -70,6 +70,11 @@ impl MessageCall {
     pub fn forget() -> MessageCall {
         MessageCall(MessageOp::Forget)
     }
+}
+
+/// The tag of a number: its digits.
+pub(super) fn numbered(token: f64) -> Tag {
+    tag(&whole(token).to_string())
 }
 
 /// Tags are made by the facade and fit; anything else is hashed into one.

@@ -8,6 +8,8 @@ export type SendBatch = (keys: string[], ops: string[]) => Promise<unknown>;
 export interface BatchesOptions {
   /** Which operations may travel together: all, or those of one cluster slot. */
   group(key: string): number;
+  /** Whether all of them may. */
+  isOne(): boolean;
   /**
    * Whether, while others are under way, the next batch waits for what the replies that are being read ask
    * for in turn. Never where each request to a Worker is a world of its own: what one of them has begun ends
@@ -31,6 +33,7 @@ export class Batches {
   readonly #send: SendBatch;
   readonly #maxBatch: number;
   readonly #group: BatchesOptions["group"];
+  readonly #isOne: BatchesOptions["isOne"];
   readonly #lingers: boolean;
   #waiting: Operation<unknown>[] = [];
   /** Calls to the server. */
@@ -38,11 +41,17 @@ export class Batches {
   /** Turns in which callers are still to be answered. */
   #turns = 0;
 
-  constructor(send: SendBatch, maxBatch: number, { group, lingers }: BatchesOptions) {
+  constructor(send: SendBatch, maxBatch: number, { group, isOne, lingers }: BatchesOptions) {
     this.#send = send;
     this.#maxBatch = maxBatch;
     this.#group = group;
+    this.#isOne = isOne;
     this.#lingers = lingers && typeof setImmediate === "function";
+  }
+
+  /** Whether operations that are added one after the other travel so, whatever their keys. */
+  get isOne(): boolean {
+    return this.#isOne();
   }
 
   /** Answers what `read` makes of the operation's reply. */

@@ -17,6 +17,7 @@ import {
 
 /** Says operations in the script's words, and reads its replies. What they mean was decided on the server. */
 export class RedisDriver implements Driver {
+  readonly pipelines = true;
   readonly #batches: Batches;
   readonly #storePrefix: string | undefined;
 
@@ -56,8 +57,14 @@ export class RedisDriver implements Driver {
 
   messages(prefix: string): MessageDriver {
     const storeKey = keysOf(this.#storePrefix, prefix, "m");
+    const batches = this.#batches;
     return {
-      call: (id, message) => this.#batches.add(storeKey(id), message.wire(), readMessage),
+      get admits() {
+        return batches.isOne;
+      },
+      call: (id, message) => batches.add(storeKey(id), message.wire(), readMessage),
+      // The arguments of a claim, under the letter of one that depends on the decision before it.
+      admit: (id, claim) => batches.add(storeKey(id), `H${claim.wire().slice(1)}`, readMessage),
     };
   }
 

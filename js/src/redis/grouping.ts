@@ -19,6 +19,11 @@ export class Grouping {
     this.#cluster = cluster;
   }
 
+  /** Whether all keys are known to travel together. */
+  get isOne(): boolean {
+    return this.#cluster === false;
+  }
+
   of(key: string): number {
     if (this.#cluster === false) return 0;
     if (this.#cluster === undefined && !this.#asking) void this.#ask(isCluster, key);

@@ -1,7 +1,7 @@
 import { TidegateError } from "../errors.js";
 import { bad, isPlainObject } from "../options.js";
 import { driverOf } from "../store.js";
-import type { Connection, Handler } from "./connection.js";
+import type { Handler } from "./connection.js";
 import { Door } from "./door.js";
 import type { GatewayOptions } from "./gateway-options.js";
 import type { Server, Socket } from "./server.js";
@@ -53,10 +53,9 @@ export function createGateway(options: GatewayOptions = {}): Gateway {
 class SocketIoGateway implements Gateway {
   readonly #options: GatewayOptions;
   readonly #settings: Settings[];
-  readonly #servers = new WeakSet<Server>();
-  readonly #connections = new WeakMap<Socket, Connection>();
   /** Budget that the store holds in this process goes back when it is told to end. */
   readonly #forgetTermination: (() => void) | undefined;
+  readonly #doors = new WeakMap<Server, Door>();
 
   constructor(options: GatewayOptions) {
     const settings = new Settings(options);
@@ -71,22 +70,23 @@ class SocketIoGateway implements Gateway {
 
   register(io: Server, overrides?: Partial<GatewayOptions>): Gateway {
     if (!(io?._nsps instanceof Map)) bad("bad_argument", "io", io, "a Socket.IO server");
-    if (this.#servers.has(io)) {
+    if (this.#doors.has(io)) {
       throw new TidegateError("bad_argument", "io is registered with this gateway already");
     }
-    new Door(this.#settingsWith(overrides), this.#connections).hang(io);
-    this.#servers.add(io);
+    const door = new Door(this.#settingsWith(overrides));
+    door.hang(io);
+    this.#doors.set(io, door);
     return this;
   }
 
   on(socket: Socket, event: string, handler: Handler): void {
-    const connection = this.#connections.get(socket);
-    if (connection === undefined) {
+    const door = this.#doors.get(socket?.server);
+    if (door === undefined || !door.knows(socket)) {
       bad("bad_argument", "socket", socket, "a socket of a server that is registered");
     }
     if (typeof event !== "string") bad("bad_argument", "event", event, "a string");
     if (typeof handler !== "function") bad("bad_argument", "handler", handler, "a function");
-    socket.on(event, (...args) => void connection.attend(event, handler, args));
+    socket.on(event, (...args) => door.connectionOf(socket).attend(event, handler, args));
   }
 
   async close(): Promise<void> {

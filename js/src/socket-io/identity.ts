@@ -14,11 +14,6 @@ export function keyOf(...parts: string[]): string {
   return parts.map((part) => part.replace(/[%:]/g, encodeURIComponent)).join(":");
 }
 
-/** The key of a message: its sender's own. */
-export function messageKey(sender: string, namespace: string, event: string, id: string): string {
-  return `${sender}:${keyOf(namespace, event, id)}`;
-}
-
 /** The sender in a message's key: what stands before its last three parts. */
 export function senderOf(messageKey: string): string {
   return messageKey.split(":").slice(0, -3).join(":");

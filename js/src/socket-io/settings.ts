@@ -90,6 +90,11 @@ export class Settings {
     return this.store.capabilities.synchronous;
   }
 
+  /** Whether packets of one socket may be decided on together. */
+  get pipelines(): boolean {
+    return driverOf(this.store).pipelines === true;
+  }
+
   get isClosed(): boolean {
     return this.#isClosed;
   }

@@ -199,6 +199,12 @@ impl MemoryTable {
         Ok((reply, placed?))
     }
 
+    /// Whether that slot is still an id's.
+    #[must_use]
+    pub fn holds_message(&self, slot: Slot) -> bool {
+        self.messages.get(slot).is_some()
+    }
+
     /// Counts an observation of an identity; answers its row.
     ///
     /// # Errors

@@ -43,6 +43,9 @@ local function ceil_div(a, b)
   return quotient * b < a and quotient + 1 or quotient
 end
 
+-- What is answered: of each operation that was run, in order; what has been said in texts; and whether this is a replica.
+local replies, texts, operations, readonly = {}, {}, nil, nil
+
 -- ── everything else ────────────────────────────────────────────────────────
 -- Made only when an operation needs it: making functions costs more than most operations.
 
@@ -949,6 +952,13 @@ local function all_operations()
     return FRESH
   end
 
+  -- Claims where the decision before it in this call admits, else looks.
+  function ops.H(key, ...)
+    local before = replies[#replies]
+    local admits = before and before ~= '!' and not match(before, '^[^,]*,[^,]*,[^,]*,[1-9]')
+    return ops[admits and 'K' or 'L'](key, ...)
+  end
+
   function ops.W(key, token, lease, payload)
     local message = message_of(key)
     local renewed = not (message and message.kind == 'd') and held(message, token)
@@ -1110,8 +1120,6 @@ local function all_operations()
 end
 
 -- ── the batch ──────────────────────────────────────────────────────────────
-
-local replies, texts, operations, readonly = {}, {}, nil, nil
 
 -- What an operation throws is its reply, and must not fail its neighbours.
 local function any(key, op)
