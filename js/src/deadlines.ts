@@ -68,10 +68,14 @@ export class Tick {
   }
 }
 
+/** So many ticks are kept without looking whether they are over. */
+const FEW_TICKS = 64;
+
 /** One timer for the ticks, set for the oldest. It keeps no process alive while nothing is open. */
 class Timer {
   readonly #timeoutMs: number;
   #ticks: Tick[] = [];
+  #most = FEW_TICKS;
   #open = 0;
   #handle: ReturnType<typeof setTimeout> | undefined;
 
@@ -81,10 +85,19 @@ class Timer {
 
   /** One more call of the tick is open. */
   hold(tick: Tick): void {
-    if (this.#ticks.at(-1) !== tick) this.#ticks.push(tick);
+    if (this.#ticks.at(-1) !== tick) this.#add(tick);
     this.#open += 1;
-    if (this.#handle === undefined) this.#handle = setTimeout(this.#end, this.#timeoutMs);
+    if (this.#handle === undefined) this.#set(tick, this.#timeoutMs);
     else if (this.#open === 1) this.#handle.ref();
+  }
+
+  /** Ticks that are over are let go when there are twice as many as were open the last time. */
+  #add(tick: Tick): void {
+    if (this.#ticks.length >= this.#most) {
+      this.#ticks = this.#ticks.filter(({ isOpen }) => isOpen);
+      this.#most = Math.max(FEW_TICKS, 2 * this.#ticks.length);
+    }
+    this.#ticks.push(tick);
   }
 
   /** Setting a timer costs more than a call: where it can be left alone, it stays for the calls to come. */
@@ -95,23 +108,31 @@ class Timer {
     else this.#stop();
   }
 
+  #set(tick: Tick, ms: number): void {
+    this.#handle = setTimeout(this.#isTime, ms, tick.dueAt);
+  }
+
   #stop(): void {
     clearTimeout(this.#handle);
     this.#handle = undefined;
     this.#ticks = [];
   }
 
-  #end = (): void => {
-    this.#handle = undefined;
+  /** Where this process itself was held up, answers may be waiting to be read: those count first. */
+  #isTime = (dueAt: number): void => {
+    if (typeof setImmediate === "function") setImmediate(this.#end, dueAt);
+    else this.#end(dueAt);
+  };
+
+  /** Ends what was due when the timer was set for, whatever the clock says, and what is due by now. */
+  #end = (dueAt: number): void => {
     const now = performance.now();
-    // The oldest is what the timer was set for, whatever another clock says.
-    let next: Tick | undefined;
-    do {
-      this.#ticks.shift()?.end();
-      next = this.#ticks[0];
-    } while (next !== undefined && (!next.isOpen || next.dueAt <= now));
-    // Those who were told may have asked again, and set it.
+    const isOver = (tick: Tick) => !tick.isOpen || tick.dueAt <= Math.max(dueAt, now);
+    // Those who are told may ask again meanwhile.
+    while (this.#ticks[0] !== undefined && isOver(this.#ticks[0])) this.#ticks.shift()?.end();
+    const [next] = this.#ticks;
     clearTimeout(this.#handle);
-    this.#handle = next && setTimeout(this.#end, next.dueAt - now);
+    this.#handle = undefined;
+    if (next !== undefined) this.#set(next, next.dueAt - now);
   };
 }

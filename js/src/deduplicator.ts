@@ -98,7 +98,12 @@ export class Deduplicator {
     const store = options.store === undefined ? new MemoryStore() : options.store;
     const driver = driverOf(store);
     requireExact(store, bestEffort, "deduplication");
-    this.#guarded = new Guarded(onStoreError, timeout, store.capabilities.synchronous);
+    this.#guarded = new Guarded(
+      "deduplicator",
+      onStoreError,
+      timeout,
+      store.capabilities.synchronous,
+    );
     this.#messages = driver.messages(prefix, timeout);
   }
 

@@ -93,7 +93,7 @@ export class Limiter {
     const driver = driverOf(store);
     requireExact(store, bestEffort, "a limit");
     const { synchronous } = store.capabilities;
-    this.#guarded = new Guarded(onStoreError, timeout, synchronous);
+    this.#guarded = new Guarded("limiter", onStoreError, timeout, synchronous);
     this.#driver = driver.limits(this.#prefix, this.#limits, timeout);
     this.#sync = synchronous ? (this.#driver as SyncLimitDriver) : undefined;
   }

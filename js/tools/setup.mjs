@@ -46,6 +46,8 @@ export async function setupTests() {
   await postgresql();
   await redisAndValkey();
   await sqlite();
+  await prometheus();
+  await runtimes();
 }
 
 // ── npm ─────────────────────────────────────────────────────────────────
@@ -232,6 +234,34 @@ async function wasmBindgen() {
   );
 }
 
+// ── other runtimes ──────────────────────────────────────────────────────
+
+/** Node.js besides the one that runs us, and what else runs servers, as npm brings them. */
+const runtimePackages = {
+  node22: `npm:node-${process.platform}-${process.arch}@22.23.5`,
+  node24: `npm:node-${process.platform}-${process.arch}@24.22.3`,
+  bun: "1.4.5",
+  deno: "2.9.6",
+};
+const runtimesHome = join(
+  cache,
+  `runtimes-${fingerprint([], JSON.stringify(runtimePackages)).slice(0, 12)}`,
+);
+
+/** The program of a runtime. */
+export const findRuntime = (name) =>
+  join(runtimesHome, "node_modules", name.startsWith("node") ? `${name}/bin/node` : `.bin/${name}`);
+
+async function runtimes() {
+  const names = Object.keys(runtimePackages);
+  if (names.every((name) => capture(findRuntime(name), ["--version"]))) return;
+  const wanted = names.map((name) => `${name}@${runtimePackages[name]}`);
+  mkdirSync(runtimesHome, { recursive: true });
+  await step(`Node.js 22 and 24, Bun and Deno, kept in ${cache}`, "20 s", () =>
+    npm(["install", "--prefix", runtimesHome, "--no-package-lock", ...wanted]),
+  );
+}
+
 // ── databases ───────────────────────────────────────────────────────────
 
 /** Where the programs of PostgreSQL are, of the newest version that Debian's packages brought. */
@@ -281,6 +311,12 @@ function mirrorOf(suite) {
   const format = ["--format", "$(RELEASE)/$(COMPONENT) $(REPO_URI)", "Created-By: Packages"];
   const targets = capture("apt-get", ["indextargets", ...format])?.split("\n") ?? [];
   return targets.find((line) => line.startsWith(`${suite}/main `))?.split(" ")[1];
+}
+
+async function prometheus() {
+  if (!capture("prometheus", ["--version"])) {
+    await aptInstall(["prometheus"], "Prometheus for the tests", "20 s");
+  }
 }
 
 const sqliteVersion = "12.11.1";

@@ -1,55 +1,24 @@
 // Runs every JavaScript snippet of the README, and compares what it prints with its "// prints:" lines.
 
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
-import { join } from "node:path";
 import { test } from "node:test";
 import { io } from "socket.io-client";
 import { Server } from "../redis/servers.mjs";
 import { TOKEN } from "../redis-rest/proxy.mjs";
 import { serve } from "../redis-rest/served.mjs";
 import { startWorker } from "../workerd.mjs";
+import { prints, snippetsOf, start } from "./snippets.mjs";
 
-const readme = readFileSync(join(import.meta.dirname, "../../README.md"), "utf8");
-/** Beside the packed tarball, so that snippets import what users install. */
-const folder = join(import.meta.dirname, "../node_modules/.snippets");
-
-const snippets = [...readme.matchAll(/(?:<!-- test: (\w+) -->\n)?```js\n(.*?)```/gs)].map(
-  ([, name, code], at) => ({ name: name ?? `snippet ${at + 1}`, code }),
-);
-
-function start({ name, code }, replaced = code, env = {}) {
-  mkdirSync(folder, { recursive: true });
-  const file = join(folder, `${name.replace(" ", "-")}.mjs`);
-  writeFileSync(file, replaced);
-  const options = { stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, ...env } };
-  const child = spawn(process.execPath, [file], options);
-  const output = { out: "", error: "" };
-  child.stdout.on("data", (text) => {
-    output.out += text;
-  });
-  child.stderr.on("data", (text) => {
-    output.error += text;
-  });
-  return { child, output };
-}
+const snippets = snippetsOf("README.md");
 
 test("the README has a snippet for each kind of user", () => {
   assert.ok(snippets.length >= 5);
 });
 
 for (const snippet of snippets.filter(({ name }) => name.startsWith("snippet"))) {
-  test(snippet.name, async () => {
-    const expected = [...snippet.code.matchAll(/^\/\/ prints: (.*)$/gm)].map(([, line]) => line);
-    assert.ok(expected.length > 0, "a snippet shows what it prints");
-    const { child, output } = start(snippet);
-    const [code] = await once(child, "close");
-    assert.equal(code, 0, output.error);
-    assert.deepEqual(output.out.trimEnd().split("\n"), expected);
-  });
+  test(snippet.name, () => prints(snippet));
 }
 
 test("the Redis snippet shares one bucket", async () => {

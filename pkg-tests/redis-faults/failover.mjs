@@ -18,13 +18,14 @@ export async function killMaster(master, replica, load, keys, prefix) {
   const admitted = () => keys.reduce((sum, key) => sum + load.admitted(key), 0);
   const reached = admitted();
   await until("the replica has missed something", () => admitted() > reached + 50);
+  const failed = load.failures.length;
   await master.kill();
   replica.signal("SIGCONT");
   await until("the replica knows", async () => {
     return (await replica.ask("INFO", "replication")).includes("master_link_status:down");
   });
   // Its clients have heard all that it answered once they hear that it is gone.
-  await until("the clients know", () => load.failures.length > 0);
+  await until("the clients know", () => load.failures.length > failed);
   const used = await usedOn(replica, keys, prefix);
   return new Map(keys.map((key) => [key, load.admitted(key) - used.get(key)]));
 }

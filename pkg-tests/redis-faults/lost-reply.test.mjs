@@ -33,7 +33,7 @@ const expected = {
 };
 
 /** Asks for a decision by each policy in one tick, and loses the one reply on its way. */
-async function losesOneReply(store, policies, wires, servers) {
+async function losesOneReply(store, policies, wires, servers, meanwhile = () => {}) {
   const make = (onStoreError) =>
     new Limiter({ limit, store, onStoreError, prefix: onStoreError, timeout: "5s" });
   const limiters = policies.map(make);
@@ -41,10 +41,12 @@ async function losesOneReply(store, policies, wires, servers) {
   for (const limiter of limiters) await limiter.reset("key");
   const before = await scriptsRun(servers);
   const lost = Promise.race(wires.map((wire) => wire.loseReply()));
+  const others = meanwhile();
   const answers = Promise.allSettled(limiters.map((limiter) => limiter.consume("key")));
   await lost;
   for (const wire of wires) wire.loseNothing();
   for (const [at, answer] of (await answers).entries()) expected[policies[at]](answer);
+  await others;
 
   // What the client may have sent again would have come before what it is asked now.
   const answered = await untilItAnswers(limiters[0], "key");
@@ -92,12 +94,13 @@ for (const kind of KINDS) {
       });
     }
 
-    test("nor does ioredis where it pipelines by itself", async (t) => {
+    test("nor does ioredis where it pipelines by itself, with commands of others", async (t) => {
       await server.ask("FLUSHALL");
-      const client = new Redis(wire.port, { enableAutoPipelining: true });
+      const client = quiet(new Redis(wire.port, { enableAutoPipelining: true }));
       t.after(() => disconnect(client));
       const store = new RedisStore(client, { cluster: false });
-      await losesOneReply(store, Object.keys(expected), [wire], [server]);
+      const ofOthers = () => client.get("theirs");
+      await losesOneReply(store, Object.keys(expected), [wire], [server], ofOthers);
     });
 
     test("a message is handled at most once, and a firing told again by its nonce", async (t) => {

@@ -37,6 +37,8 @@ const running = new Set();
 process.on("exit", () => {
   for (const child of running) child.kill("SIGKILL");
 });
+// A test that takes too long is ended so, and its servers with it.
+process.once("SIGTERM", () => process.exit(1));
 
 export const stopAll = (servers) => Promise.all(servers.map((server) => server.stop()));
 

@@ -184,9 +184,14 @@ impl TierAsk {
         }
     }
 
+    /// Whether there is nothing to answer but that it is done.
+    pub fn gives_back(&self) -> bool {
+        matches!(self.0.question, Question::GiveBack { .. })
+    }
+
     /// The question in the words of the Redis script.
     pub fn wire(&self, limits: &LimitSet) -> String {
-        redis::encode(&self.0.question.op(&limits.0)).unwrap_or_default()
+        redis::encode(&self.0.question.op(&limits.0))
     }
 }
 

@@ -12,10 +12,10 @@ use crate::time::{MAX_SAFE, Millis, Timestamp};
 /// then the [`runs`] of the operations, each [`encode`]d.
 pub const SCRIPT: &str = include_str!("redis/step.lua");
 
-/// The words of one operation; `None` for one that the script does not run.
+/// The words of one operation.
 #[must_use]
-pub fn encode(op: &Op<'_>) -> Option<String> {
-    Some(match op {
+pub fn encode(op: &Op<'_>) -> String {
+    match op {
         Op::Consume { limits, cost } => format!("C;{cost};{}", limits_text(limits)),
         Op::Peek { limits, cost } => format!("P;{cost};{}", limits_text(limits)),
         Op::Refund { limits, cost } => format!("R;{cost};{}", limits_text(limits)),
@@ -41,8 +41,8 @@ pub fn encode(op: &Op<'_>) -> Option<String> {
         Op::Has => message_text(&MessageOp::Look),
         Op::Set { ttl } => message_text(&MessageOp::Put { ttl: *ttl }),
         Op::SetIfNotExists { ttl } => message_text(&MessageOp::First { ttl: *ttl }),
-        Op::Clear => return None,
-    })
+        Op::Clear => "Z;".into(),
+    }
 }
 
 pub(crate) fn limits_text(limits: &Limits) -> String {
@@ -123,31 +123,38 @@ const NONSENSE: Error<String> = Error::Nonsense("not a reply of the script");
 fn answer<'a>(op: &Op<'_>, told: &str, texts: &mut impl Iterator<Item = &'a String>) -> Answer {
     if told == "!" {
         return Err(match texts.next().ok_or(NONSENSE)?.as_str() {
-            "corrupt" => Error::Corrupt,
+            said if said == "corrupt" || said.starts_with("WRONGTYPE") => Error::Corrupt,
             "too many limits" => Error::Unsupported("more limits on one key than a record holds"),
             said => Error::Store(said.into()),
         });
     }
     let numbers = numbers(told).ok_or(NONSENSE)?;
     let reply = match op {
-        Op::Consume { limits, .. } | Op::Peek { limits, .. } => {
-            decision(limits, numbers).map(Reply::Decision)
-        }
+        // What was charged is not whole, and what would be admitted leaves something.
+        Op::Consume { limits, .. } => decision(limits, numbers)
+            .filter(|decision| !decision.allowed() || decision.reset_after > Millis::ZERO)
+            .map(Reply::Decision),
+        Op::Peek { limits, .. } => decision(limits, numbers)
+            .filter(|decision| !decision.allowed() || decision.remaining > 0)
+            .map(Reply::Decision),
         Op::Reserve { limits, .. } | Op::Add { limits, .. } => {
             share(limits, numbers).map(Reply::Share)
         }
         Op::Message(_) | Op::Has | Op::Set { .. } | Op::SetIfNotExists { .. } => {
             message(numbers, texts).map(Reply::Message)
         }
-        Op::Observe { .. } => Some(Reply::Observation(observation(numbers))),
-        Op::Increment { .. } => Some(Reply::Decision(hit(numbers))),
-        _ => Some(Reply::Done),
+        Op::Observe { .. } => observation(numbers).map(Reply::Observation),
+        Op::Increment { .. } => hit(numbers).map(Reply::Decision),
+        // No reply is empty.
+        _ => (numbers == DONE).then_some(Reply::Done),
     };
     reply.ok_or(NONSENSE)
 }
 
 /// The numbers of one reply; those that are left out are 0.
 type Numbers = [u64; 12];
+
+const DONE: Numbers = [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 
 fn numbers(told: &str) -> Option<Numbers> {
     let mut numbers = Numbers::default();
@@ -167,10 +174,11 @@ fn decision(limits: &Limits, numbers: Numbers) -> Option<Decision> {
         _ => return None,
     };
     let decided_by = usize::try_from(decided_by).ok()?;
-    Some(Decision {
+    let limit = limits.iter().nth(decided_by)?.capacity();
+    (remaining <= limit).then_some(Decision {
         reason,
         decided_by,
-        limit: limits.iter().nth(decided_by)?.capacity(),
+        limit,
         remaining,
         retry_after: (reason != Reason::Never).then_some(Millis::from_ms(retry_after)),
         reset_after: Millis::from_ms(reset_after),
@@ -181,8 +189,9 @@ fn decision(limits: &Limits, numbers: Numbers) -> Option<Decision> {
 fn share(limits: &Limits, numbers: Numbers) -> Option<Share> {
     let [.., granted, span, holds_for, level, before, at, now] = numbers;
     let state = State { level, before, at: Timestamp::from_ms(at) };
-    Some(Share {
-        decision: decision(limits, numbers)?,
+    let decision = decision(limits, numbers)?;
+    (now > 0).then_some(Share {
+        decision,
         granted,
         span: Timestamp::from_ms(span),
         holds_for: Millis::from_ms(holds_for),
@@ -192,15 +201,15 @@ fn share(limits: &Limits, numbers: Numbers) -> Option<Share> {
 }
 
 /// A hit is what is missing from a limit that nobody reaches.
-const fn hit([count, reset_at, now, ..]: Numbers) -> Decision {
-    Decision {
+fn hit([count, reset_at, now, ..]: Numbers) -> Option<Decision> {
+    (count > 0).then_some(Decision {
         reason: Reason::Ok,
         decided_by: 0,
         limit: MAX_SAFE,
         remaining: MAX_SAFE.saturating_sub(count),
         retry_after: Some(Millis::ZERO),
         reset_after: Millis::from_ms(reset_at.saturating_sub(now)),
-    }
+    })
 }
 
 fn message<'a>(
@@ -208,13 +217,13 @@ fn message<'a>(
     texts: &mut impl Iterator<Item = &'a String>,
 ) -> Option<MessageReply> {
     Some(match status {
-        0 => MessageReply::Flag(true),
-        1 => MessageReply::Flag(false),
-        2 => MessageReply::Absent,
-        3 => MessageReply::Fresh,
-        4 => MessageReply::Mismatch,
-        5 => MessageReply::InProgress { retry_after: Millis::from_ms(wait) },
-        6 => {
+        1 => MessageReply::Flag(true),
+        2 => MessageReply::Flag(false),
+        3 => MessageReply::Absent,
+        4 => MessageReply::Fresh,
+        5 => MessageReply::Mismatch,
+        6 => MessageReply::InProgress { retry_after: Millis::from_ms(wait) },
+        7 => {
             let result = texts.next()?.as_str();
             MessageReply::Duplicate { result: (!result.is_empty()).then(|| result.into()) }
         }
@@ -222,11 +231,11 @@ fn message<'a>(
     })
 }
 
-const fn observation([count, window_ends_in, fired, replay, ..]: Numbers) -> Observation {
-    Observation {
+fn observation([count, window_ends_in, fired, replay, ..]: Numbers) -> Option<Observation> {
+    (count > 0 || replay == 1).then_some(Observation {
         fired: fired == 1,
         count,
         window_ends_in: Millis::from_ms(window_ends_in),
         replay: replay == 1,
-    }
+    })
 }

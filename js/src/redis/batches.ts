@@ -18,12 +18,14 @@ export interface BatchesOptions {
 
 /** So many calls keep the server busy while replies are read here. */
 const BUSY = 4;
+/** The most characters of a call's operations, unless one of them alone has more. */
+const MOST_LENGTH = 512 * 1024;
 /** Fewer operations than this are not worth a call of their own. */
 const FEW = 8;
 
 /**
  * Collects the operations that are asked for in the same tick, and sends them together, in order. A lone
- * one goes as soon as the tick is over.
+ * one goes as soon as the tick is over, or while others are under way a moment later.
  */
 export class Batches {
   readonly #send: SendBatch;
@@ -64,11 +66,22 @@ export class Batches {
     }
     this.#waiting = [];
     for (const operations of groups.values()) {
-      for (let at = 0; at < operations.length; at += this.#maxBatch) {
-        this.#run(operations.slice(at, at + this.#maxBatch));
-      }
+      for (const batch of this.#cut(operations)) this.#run(batch);
     }
   };
+
+  /** Neither too many in one call nor too much: servers refuse what is too large, and all that travels with it. */
+  *#cut(operations: Operation<unknown>[]): Generator<Operation<unknown>[]> {
+    let [start, length] = [0, 0];
+    for (const [at, { op }] of operations.entries()) {
+      if (at > start && (at - start === this.#maxBatch || length + op.length > MOST_LENGTH)) {
+        yield operations.slice(start, at);
+        [start, length] = [at, 0];
+      }
+      length += op.length;
+    }
+    yield start === 0 ? operations : operations.slice(start);
+  }
 
   /** A batch that fails fails each of its operations; what that means is each decision's own business. */
   #run(operations: Operation<unknown>[]): void {

@@ -1,12 +1,19 @@
 import type { BurstSet } from "#wasm";
 import type { ArkosGatewayStore } from "../arkos/gateway-store.js";
-import { ArkosRedisTable } from "../arkos/redis-table.js";
 import { keysOf } from "../key.js";
 import type { Limits } from "../limits.js";
 import type { Pending } from "../pending.js";
 import type { BurstDriver, Driver, LimitDriver, MessageDriver } from "../store.js";
+import { ArkosRedisTable } from "./arkos-table.js";
 import type { Batches } from "./batches.js";
-import { decisionReader, readDone, readMessage, readObservation, shareReader } from "./reading.js";
+import {
+  decisionReader,
+  readDone,
+  readGivenBack,
+  readMessage,
+  readObservation,
+  shareReader,
+} from "./reading.js";
 
 /** Says operations in the script's words, and reads its replies. What they mean was decided on the server. */
 export class RedisDriver implements Driver {
@@ -22,16 +29,24 @@ export class RedisDriver implements Driver {
     const storeKey = keysOf(this.#storePrefix, prefix, "l");
     const wire = limits.set.wire();
     const one = `C;1;${wire}`;
-    const read = decisionReader(limits);
+    const read = decisionReader(limits, true);
+    const readPeek = decisionReader(limits, false);
     const readShares = shareReader(limits);
     const done = (key: string, op: string): Pending<void> =>
       this.#batches.add(storeKey(key), op, readDone);
     return {
       consume: (key, cost) =>
         this.#batches.add(storeKey(key), cost === 1 ? one : `C;${cost};${wire}`, read),
-      peek: (key, cost) => this.#batches.add(storeKey(key), `P;${cost};${wire}`, read),
+      peek: (key, cost) => this.#batches.add(storeKey(key), `P;${cost};${wire}`, readPeek),
       refund: (key, cost) => done(key, `R;${cost};${wire}`),
-      ask: (key, ask) => this.#batches.add(storeKey(key), ask.wire(limits.set), readShares),
+      ask: (key, ask) => {
+        const words = ask.wire(limits.set);
+        return this.#batches.add<ArrayLike<number> | undefined>(
+          storeKey(key),
+          words,
+          ask.gives_back() ? readGivenBack : readShares,
+        );
+      },
       block: (key, durationMs) => done(key, `B;${durationMs}`),
       unblock: (key) => done(key, "U;"),
       reset: (key) => done(key, `X;;${wire}`),

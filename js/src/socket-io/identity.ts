@@ -1,5 +1,6 @@
 import { show } from "../errors.js";
-import { type ClientAddresses, isAddress } from "./client-address.js";
+import { isAddress } from "../ip.js";
+import type { ClientAddresses } from "./client-address.js";
 import type { Socket } from "./server.js";
 
 /** Who sends: whose budgets are charged, and whose message ids are remembered. */

@@ -12,6 +12,7 @@ import {
   countOf,
   durationMs,
   flag,
+  functionOf,
   isPlainObject,
   oneOf,
   prefixOf,
@@ -77,7 +78,7 @@ export class Settings {
     this.queueLimit = countOf(queueLimit, "queueLimit");
     this.denialLimit = denialLimitFrom(disconnectAfter);
     const addresses = new ClientAddresses(options.trustProxy);
-    this.identities = new Identities(functionFrom(identify, "identify"), addresses);
+    this.identities = new Identities(functionOf(identify, "identify"), addresses);
     this.hasOwnNames = identify !== undefined;
     this.rules = this.#rulesFrom(events);
     this.handshakes = connect === undefined ? undefined : this.#handshakesFrom(connect, addresses);
@@ -148,7 +149,7 @@ export class Settings {
       keepsResults: !isArkos(store),
       leaseMs: durationMs(lease, 'option "lease"'),
       retryAfterMs: timeout,
-      id: functionFrom(id, "id") ?? payloadId,
+      id: functionOf(id, "id") ?? payloadId,
     });
   }
 
@@ -161,7 +162,7 @@ export class Settings {
       const { limit, identify, maxSockets } = connect;
       return new Handshakes({
         limiter: this.#limiter(limit),
-        identify: functionFrom(identify, "identify"),
+        identify: functionOf(identify, "identify"),
         maxSockets: maxSockets === undefined ? Infinity : countOf(maxSockets, "maxSockets"),
         addresses,
         synchronous: this.synchronous,
@@ -180,8 +181,8 @@ export class Settings {
       return new BurstAlarm({
         detector: new BurstDetector({ store, prefix: this.#prefix, timeout, ...counted }),
         addresses,
-        when: functionFrom(when, "when") ?? ((socket) => userOf(socket) === undefined),
-        onBurst: functionFrom(onBurst, "onBurst"),
+        when: functionOf(when, "when") ?? ((socket) => userOf(socket) === undefined),
+        onBurst: functionOf(onBurst, "onBurst"),
       });
     });
   }
@@ -216,14 +217,6 @@ function denialLimitFrom(given: GatewayOptions["disconnectAfter"]): DenialLimit 
       windowMs: durationMs(given.window, 'option "window"'),
     };
   });
-}
-
-function functionFrom<F extends ((...args: any[]) => unknown) | undefined>(
-  given: F,
-  name: string,
-): F {
-  if (given === undefined || typeof given === "function") return given;
-  bad("bad_policy", `option "${name}"`, given, "a function");
 }
 
 /** Says in which part of the options a mistake is. */

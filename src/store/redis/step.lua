@@ -49,6 +49,9 @@ end
 local function all_operations()
   local max, min, fmod = math.max, math.min, math.fmod
 
+  -- What is done and has nothing to tell says so: no reply is empty.
+  local DONE = '1'
+
   -- Numbers in a text, zeros at the end left out.
   local function told(...)
     local numbers, count = { ... }, select('#', ...)
@@ -382,7 +385,7 @@ local function all_operations()
     if not text then
       return record
     end
-    if text:sub(1, 2) ~= '1l' or text:sub(-1) ~= '.' then
+    if not text:match('^1l[|.]') or text:sub(-1) ~= '.' then
       refuse('corrupt')
     end
     for part in text:sub(3, -2):gmatch('|([^|]*)') do
@@ -567,7 +570,12 @@ local function all_operations()
     local is_new = call('HSET', key, field, text) == 1
     if call('PTTL', key) < ms then
       local px = format(N, ms)
-      call('PEXPIRE', key, px)
+      local kept = try('PEXPIRE', key, px)
+      -- Where this may not be done, nothing is left without an end.
+      if type(kept) == 'table' then
+        call('HDEL', key, field)
+        error(kept)
+      end
     end
     local size = is_new and call('HLEN', key) or 0
     if size >= 64 and math.frexp(size) == 0.5 then
@@ -780,13 +788,13 @@ local function all_operations()
     end) then
       put_limits(key, record)
     end
-    return ''
+    return DONE
   end
 
   function ops.R(key, cost, text)
     local record, found = get_limits(key)
     if not found then
-      return ''
+      return DONE
     end
     local limits, known, views = seats_of(text), {}, {}
     local all = views_of(record, limits)
@@ -799,7 +807,7 @@ local function all_operations()
     keep(record, known, views, always)
     prune(record)
     put_limits(key, record)
-    return ''
+    return DONE
   end
 
   function ops.B(key, duration)
@@ -807,7 +815,7 @@ local function all_operations()
     record.block = { ends = min(MAX_SAFE, now + tonumber(duration)), duration = tonumber(duration) }
     prune(record)
     put_limits(key, record)
-    return ''
+    return DONE
   end
 
   function ops.U(key)
@@ -816,7 +824,7 @@ local function all_operations()
       record.block = nil
       put_limits(key, record)
     end
-    return ''
+    return DONE
   end
 
   function ops.X(key, _, text)
@@ -831,7 +839,7 @@ local function all_operations()
       record.block, record.entries = nil, kept
       put_limits(key, record)
     end
-    return ''
+    return DONE
   end
 
   -- ── Arkos' counters ────────────────────────────────────────────────────────
@@ -848,13 +856,20 @@ local function all_operations()
   -- Forgets a whole hash.
   function ops.Z(key)
     call('DEL', key)
-    return ''
+    return DONE
   end
 
   -- ── message ids: src/dedup.rs ──────────────────────────────────────────────
   -- {kind = 'c' or 'd', token, at, payload, result}
 
-  local YES, NO, ABSENT, FRESH, MISMATCH, IN_PROGRESS, DUPLICATE = '', '1', '2', '3', '4', 5, '6'
+  local YES, NO, ABSENT, FRESH, MISMATCH, IN_PROGRESS, DUPLICATE = '1', '2', '3', '4', '5', 6, '7'
+
+  -- A key that somebody left without a time to live gets one.
+  local function heal_message(key, at)
+    if not field and call('PTTL', key) == -1 then
+      call('PEXPIRE', key, format(N, max(1, at - now)))
+    end
+  end
 
   -- What is known of an id. What is over is not known, whether or not the server has dropped it.
   local function message_of(key)
@@ -870,6 +885,7 @@ local function all_operations()
       refuse('corrupt')
     end
     at = tonumber(at)
+    heal_message(key, at)
     return now < at and { kind = kind, token = token, at = at, payload = payload, result = result } or nil
   end
 

@@ -1,11 +1,12 @@
+import { type ArkosGatewayStore, ttlMsOf, windowOf } from "../arkos/gateway-store.js";
 import { TidegateError } from "../errors.js";
 import { Guarded } from "../guarded.js";
 import { keysOf } from "../key.js";
 import { checkKey } from "../options.js";
-import type { Batches } from "../redis/batches.js";
-import { readDone, readMessage } from "../redis/reading.js";
 import type { MessageReply } from "../store.js";
-import { type ArkosGatewayStore, ttlMsOf, windowOf } from "./gateway-store.js";
+import type { Batches } from "./batches.js";
+import { nonsense } from "./nonsense.js";
+import { readDone, readMessage } from "./reading.js";
 
 /** What Arkos clears when a socket leaves, and what the keys of the socket begin with. */
 const SOCKET = /^arkos::rl:[^:]+/;
@@ -17,7 +18,7 @@ const TIMEOUT_MS = 500;
  */
 export class ArkosRedisTable implements ArkosGatewayStore {
   readonly #batches: Batches;
-  readonly #guarded = new Guarded("throw", TIMEOUT_MS, false);
+  readonly #guarded = new Guarded("Arkos store", "throw", TIMEOUT_MS, false);
   /** No prefix of a user's is empty. */
   readonly #counterKey: (key: string) => string;
   readonly #idKey: (key: string) => string;
@@ -78,8 +79,9 @@ function socketOf(key: string): string | undefined {
   return SOCKET.exec(key)?.[0];
 }
 
-function readHit(numbers: readonly number[]): { count: number; resetAt: number } {
-  return { count: numbers[0] as number, resetAt: numbers[1] as number };
+function readHit([count = 0, resetAt = 0]: readonly number[]): { count: number; resetAt: number } {
+  if (count === 0 || resetAt === 0) throw nonsense();
+  return { count, resetAt };
 }
 
 function unclearable(prefix: string): TidegateError {
