@@ -231,6 +231,25 @@ for (const mode of ["deny-cache", "lease", "eager"]) {
   });
 }
 
+test("what close could not tell is told with what comes next", async () => {
+  const { store: l2, line } = sharedMap();
+  const [node] = nodesOf(1, l2, { mode: "eager", maxUnsynced: 8, syncEvery: 20 });
+  const limiter = new Limiter({ limit, store: node, timeout });
+  const direct = new Limiter({ limit, store: l2 });
+  for (let at = 0; at < 4; at += 1) await limiter.consume("key");
+  line.state = "down";
+  await node.close();
+  line.state = "up";
+  assert.ok((await direct.peek("key")).remaining > limit.limit - 4);
+  assert.equal((await limiter.consume("key")).local, true);
+  const start = performance.now();
+  while ((await direct.peek("key")).remaining !== limit.limit - 5) {
+    assert.ok(performance.now() - start < 1_000, "never told");
+    await pause(10);
+  }
+  await node.close();
+});
+
 test("ids whose answers never come do not fill the table", async () => {
   const { store: l2, line } = sharedMap();
   const store = new TieredStore({ l2, maxKeys: 4 });

@@ -498,7 +498,12 @@ impl Tier {
             })
         };
         let at = self.due.iter().position(is_its)?;
-        self.due.remove(at).map(|(_, slot)| slot)
+        let (_, slot) = self.due.remove(at)?;
+        // Where that fails, the next call has it done again.
+        if let Some(row) = self.rows.get_mut(slot) {
+            row.queued = false;
+        }
+        Some(slot)
     }
 
     /// Whose key has that row.
