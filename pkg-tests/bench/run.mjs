@@ -82,13 +82,20 @@ async function redis() {
   }
 }
 
+async function gateway() {
+  console.log(`\n${(await run(process.execPath, [here("gateway.mjs")])).trimEnd()}`);
+}
+
+const APART = ["pauses", "redis", "gateway"];
+
 await main(import.meta, async () => {
   const part = process.argv[2] ?? "";
   await setup();
   await build();
-  if (part !== "pauses" && part !== "redis") await table((name) => name.includes(part));
+  if (!APART.includes(part)) await table((name) => name.includes(part));
   if (part === "" || "tiers".includes(part)) await operations();
   if (part === "") await bytes();
   if (part === "" || part === "redis") await redis();
+  if (part === "" || part === "gateway") await gateway();
   if (part === "" || part === "pauses") await pauses();
 });
