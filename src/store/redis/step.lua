@@ -145,10 +145,6 @@ local function all_operations()
     end
   end
 
-  function Bucket:text(view)
-    return format('b,%.0f,%.0f,%.0f,%.0f,%.0f', self.rate, self.window, self.capacity, view.level, view.at)
-  end
-
   function Fixed:view(level, before, at)
     local behind = at - now
     if level == 0 or -behind >= self.window then
@@ -211,10 +207,6 @@ local function all_operations()
     if view.at == span then
       self:refund(view, units)
     end
-  end
-
-  function Fixed:text(view)
-    return format('f,%.0f,%.0f,%.0f,%.0f', self.capacity, self.window, view.level, view.at)
   end
 
   function Sliding:view(level, before, at)
@@ -320,10 +312,6 @@ local function all_operations()
     end
   end
 
-  function Sliding:text(view)
-    return format('s,%.0f,%.0f,%.0f,%.0f,%.0f', self.capacity, self.window, view.before, view.level, view.at)
-  end
-
   local shapes = {}
 
   -- The arithmetic of "b,rate,window,burst", "f,limit,window" or "s,limit,window".
@@ -344,9 +332,17 @@ local function all_operations()
       shape = { window = window, capacity = a, full = a * window }
       setmetatable(shape, kind == 'f' and Fixed or Sliding)
     end
-    shape.kind, shape.shape = kind, text
+    shape.kind, shape.form = kind, text .. ',' .. (kind == 's' and PAIR .. ',' .. N or PAIR)
     shapes[text] = shape
     return shape
+  end
+
+  -- A limit's state: "b,rate,window,burst,debt,at", "f,limit,window,count,start" or "s,limit,window,before,count,start".
+  local function state_text(shape, state)
+    if shape.kind == 's' then
+      return format(shape.form, state.before, state.level, state.at)
+    end
+    return format(shape.form, state.level, state.at)
   end
 
   -- What is thrown is the reply of this operation alone, and is thrown before anything is written.
@@ -617,7 +613,7 @@ local function all_operations()
     end
     for i = 1, #record.entries do
       local entry = record.entries[i]
-      parts[#parts + 1] = entry.name .. '=' .. entry.shape:text(entry)
+      parts[#parts + 1] = entry.name .. '=' .. state_text(entry.shape, entry)
       over_at = max(over_at, whole_at(entry))
     end
     local text = concat(parts, '|') .. '.'
@@ -1103,19 +1099,29 @@ local function all_operations()
     return observed(burst, policy, fired, false)
   end
 
-  return function(key, op)
-    local words = match(op, '^([^\n]*)\n')
-    field = words and op:sub(#words + 2)
-    op = words or op
-    local letter, rest = op:sub(1, 1), op:sub(3)
+  local read, run, args
+
+  -- An operation's letter, arguments, and field. The last argument of D holds what it likes.
+  local function read_op(op)
+    local line_end = op:find('\n', 1, true)
+    local words = line_end and op:sub(1, line_end - 1) or op
+    local letter, rest = words:sub(1, 1), words:sub(3)
+    read, run, field = op, ops[letter], line_end and op:sub(line_end + 1)
     if letter == 'D' then
-      return ops.D(key, match(rest, '^([^;]*);([^;]*);([^;]*);(.*)$'))
+      args = { match(rest, '^([^;]*);([^;]*);([^;]*);(.*)$') }
+      return
     end
-    local args = {}
+    args = {}
     for arg in (rest .. ';'):gmatch('([^;]*);') do
       args[#args + 1] = arg
     end
-    return ops[letter](key, unpack(args))
+  end
+
+  return function(key, op)
+    if op ~= read then
+      read_op(op)
+    end
+    return run(key, unpack(args))
   end
 end
 
