@@ -32,8 +32,9 @@ const MOST_KEYS = 2 ** 31;
 /**
  * This process in front of a shared store, with a bound on what that can cost.
  *
- * What a process remembers of the shared store it believes for at most a second, which is how late it sees
- * a block, a reset, a refund or a forgotten id of another process; its own count at once.
+ * A denial or an id that a process remembers it believes for at most a second, which is how late it sees a
+ * change of another process; a share or a mirror until its next question, which one in use asks every second.
+ * Its own changes count at once.
  *
  * @example
  * const store = new TieredStore({ l2: new RedisStore(redis), mode: "lease" });
@@ -80,6 +81,9 @@ export class TieredStore implements Store {
     if (Array.isArray(limit)) bad("bad_argument", "limit", limit, "one limit");
     if (!Number.isSafeInteger(nodes) || nodes < 1) {
       bad("bad_argument", "nodes", nodes, "a positive safe integer");
+    }
+    if (this.capabilities.atomicity !== "exact") {
+      throw new TidegateError("unsupported", "l2 is best-effort: no bound is claimed");
     }
     return this[DRIVER].bound(limitsFrom(limit), nodes);
   }

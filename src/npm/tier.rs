@@ -117,7 +117,7 @@ impl FirstTier {
         self.tier.refunded(Slot { index, generation: Slot::ANY });
     }
 
-    /// This process resets, blocks or unblocks the key itself.
+    /// This process resets or blocks the key itself.
     pub fn changed(&mut self, index: u32) {
         self.tier.changed(Slot { index, generation: Slot::ANY });
     }

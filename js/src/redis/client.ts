@@ -77,7 +77,7 @@ export function falling(sender: Sender): RunScript {
 function isUnknownScript(error: unknown): boolean {
   const said = [error, (error as Error | undefined)?.cause].filter((each) => each instanceof Error);
   return said.some(({ message }) =>
-    /\bNOSCRIPT No matching script\b|^NoScriptError\b/.test(message),
+    /\b(?:NOSCRIPT|NoScriptError:) No matching script\b/.test(message),
   );
 }
 

@@ -56,7 +56,12 @@ export class TieredDriver implements Driver {
     // What was admitted has to be told; a share that lies idle may lie a little longer.
     const urgent = mode === "eager";
     this.chores = new Chores(this.tier, urgent, (limiter) => this.#limits[limiter] as TieredLimits);
-    this.settle = mode === "deny-cache" ? undefined : () => this.chores.settle(NONE);
+    this.settle = mode === "deny-cache" ? undefined : () => this.#settle();
+  }
+
+  async #settle(): Promise<void> {
+    await Promise.all(this.#limits.map((limits) => limits.heardOut()));
+    await this.chores.settle(NONE);
   }
 
   /** The block in which the core tells numbers; memory that grew has left the old view without a buffer. */

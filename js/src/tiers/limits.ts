@@ -15,6 +15,9 @@ const WAIT = 2;
 /** Where in the block of numbers a slot is told. */
 const SLOT = 6;
 
+/** What was sent and may have been lost, what came after it, and a share in two portions. */
+const MOST_ROUNDS = 4;
+
 type Told = Decision | ArrayLike<number> | undefined;
 
 /** The limits of one Limiter: decided here where the core can, else carried to l2 and back. */
@@ -87,7 +90,7 @@ export class TieredLimits implements LimitDriver {
   }
 
   async block(key: string, durationMs: number): Promise<void> {
-    await this.#settle(key);
+    if (this.#driver.mode === "eager") await this.#settle(key);
     await this.#changing(key, "changed", () => this.#l2.block(key, durationMs));
   }
 
@@ -96,11 +99,12 @@ export class TieredLimits implements LimitDriver {
   }
 
   async reset(key: string): Promise<void> {
-    await this.#settle(key);
+    if (this.#driver.mode === "eager") await this.#settle(key);
     await this.#changing(key, "changed", () => this.#l2.reset(key));
   }
 
   async close(): Promise<void> {
+    await this.heardOut();
     await this.#driver.chores.settle(this.limiter);
     this.#sharing.delete(this);
     for (const limits of this.#alike) limits.#alike.delete(this);
@@ -129,9 +133,14 @@ export class TieredLimits implements LimitDriver {
     ask.free();
   }
 
-  /** Carries all questions that leave nothing of a slot here. */
+  /** Waits until the questions that are under way now have been answered, or given up. */
+  async heardOut(): Promise<void> {
+    await Promise.all([...this.#underWay.keys()].map((slot) => this.#heard(slot)));
+  }
+
+  /** Carries the questions that leave nothing of a slot here, but not what calls add to it meanwhile. */
   async settleAt(slot: number): Promise<void> {
-    for (;;) {
+    for (let round = 0; round < MOST_ROUNDS; round += 1) {
       if (this.#underWay.has(slot)) await this.#heard(slot);
       const ask = this.#driver.tier.settle(slot, monotonicNow());
       if (ask === undefined) return;
@@ -206,6 +215,7 @@ export class TieredLimits implements LimitDriver {
     });
   }
 
+  /** Tells l2 what it does not know of a key. A share is the core's to give back, or to forget. */
   async #settle(key: string): Promise<void> {
     const slot = this.#index.get(key);
     if (slot !== undefined) await this.settleAt(slot);

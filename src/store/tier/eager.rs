@@ -21,6 +21,8 @@ pub(super) struct Mirror {
     /// What a question has carried whose answer has not come. It goes out again as it is.
     sent: Option<Delta>,
     busy: bool,
+    /// What was told is not to be charged any more.
+    stale: bool,
     /// The question under way may admit a call, on a state that is newer than the mirror: beside it
     /// nothing is admitted here.
     deciding: bool,
@@ -58,8 +60,8 @@ impl Mirror {
         now: Timestamp,
     ) -> Option<Decision> {
         let mixed = self.pending > 0 && self.pending_span != self.span;
-        if self.deciding || now >= self.until || mixed && !matches!(limit.shape(), Shape::Bucket(_))
-        {
+        let closed = self.deciding || self.stale || now >= self.until;
+        if closed || mixed && !matches!(limit.shape(), Shape::Bucket(_)) {
             return None;
         }
         // Behind the shared store's clock by as long as the answer was on its way, so that less has leaked.
@@ -111,7 +113,10 @@ impl Mirror {
         self.state = view.state;
         (self.span, self.told_at) = (share.span, share.now);
         self.heard = now.plus(TICK);
-        self.until = if current { ask.holds_until(share.holds_for) } else { now };
+        self.until = ask.holds_until(share.holds_for);
+        // A window begins with its first unit, and the shared store says when that was.
+        let unbegun = matches!(shape, Shape::Fixed(_)) && self.state.level == 0;
+        self.stale = !current || unbegun;
     }
 
     pub(super) const fn failed(&mut self) {
@@ -120,6 +125,6 @@ impl Mirror {
 
     /// The next call asks the shared store.
     pub(super) fn forget(&mut self) {
-        self.until = Timestamp::default();
+        self.stale = true;
     }
 }

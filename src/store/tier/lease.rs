@@ -1,7 +1,7 @@
 //! Shares: units that the shared store has charged already, to be spent here.
 
 use super::{Ask, Question, TRUSTED_FOR};
-use crate::limit::{Decision, Limit, Reason, SHARES, Share};
+use crate::limit::{Decision, Limit, Reason, SHARES, Shape, Share};
 use crate::time::{Millis, Timestamp};
 
 /// The most units of a key that one node holds.
@@ -81,7 +81,7 @@ impl Lease {
 
     /// A question goes out; answers how large a share to ask for. A key that is asked about now and then
     /// is left to the shared store: a share would only lie about.
-    pub(super) fn ask(&mut self, most: u64, now: Timestamp) -> u64 {
+    pub(super) fn ask(&mut self, most: u64, cost: u64, now: Timestamp) -> u64 {
         self.drop_over(now);
         let seldom = now.since(self.used) >= TRUSTED_FOR;
         self.used = now;
@@ -89,19 +89,30 @@ impl Lease {
             return 0;
         }
         let units = self.units_wanted(most);
-        self.asking = true;
+        self.asking |= units > 0 || cost == 0;
         units
     }
 
     /// The answer. What was granted before this node changed the key itself, or while a block is in force,
     /// is not spent.
-    pub(super) fn told(&mut self, ask: &Ask, share: &Share, current: bool, now: Timestamp) {
+    pub(super) fn told(
+        &mut self,
+        shape: &Shape,
+        ask: &Ask,
+        share: &Share,
+        current: bool,
+        now: Timestamp,
+    ) {
         self.failed(ask);
         self.heard = now;
         self.remaining = share.decision.remaining.saturating_sub(share.granted);
         self.reset_after = share.decision.reset_after;
         if !current {
             return self.portions = Default::default();
+        }
+        // Of another window than the shared store's: that was reset.
+        if !matches!(shape, Shape::Bucket(_)) {
+            self.drop_all(|portion| portion.span != share.span);
         }
         let until = ask.holds_until(share.holds_for);
         let granted = Portion { units: share.granted, span: share.span, until };
@@ -137,10 +148,12 @@ impl Lease {
     }
 
     fn drop_over(&mut self, now: Timestamp) {
-        for portion in &mut self.portions {
-            if now >= portion.until {
-                portion.units = 0;
-            }
+        self.drop_all(|portion| now >= portion.until);
+    }
+
+    fn drop_all(&mut self, is_worthless: impl Fn(&Portion) -> bool) {
+        for portion in self.portions.iter_mut().filter(|portion| is_worthless(portion)) {
+            portion.units = 0;
         }
         self.move_up();
     }

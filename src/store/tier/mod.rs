@@ -315,7 +315,7 @@ impl Tier {
             }
             (Mode::Lease(most), Some(((row, slot), registered))) => {
                 let capacity = registered.limit().map_or(0, Limit::capacity);
-                let units = row.lease.ask(lease::largest(most, capacity), now);
+                let units = row.lease.ask(lease::largest(most, capacity), cost, now);
                 Verdict::Ask(ask(Question::Reserve { cost, units }, Some((row, slot))))
             }
             (Mode::Eager { .. }, Some(((row, _), _))) if row.mirror.is_busy() => Verdict::Wait,
@@ -367,7 +367,7 @@ impl Tier {
                 Mode::DenyCache => {}
                 Mode::Lease(_) => {
                     let usable = row.resets == ask.resets && !blocked;
-                    row.lease.told(ask, share, usable, now);
+                    row.lease.told(&shape, ask, share, usable, now);
                 }
                 Mode::Eager { .. } => row.mirror.told(&shape, ask, share, current && !blocked, now),
             }
@@ -445,6 +445,7 @@ impl Tier {
         let mode = self.mode;
         let row = self.rows.get_mut(slot)?;
         let limiter = row.limiter;
+        row.queued = false;
         match mode {
             Mode::DenyCache => None,
             Mode::Lease(_) => {
@@ -458,6 +459,10 @@ impl Tier {
                 None
             }
             Mode::Eager { sync_every, .. } => {
+                // What counts nowhere any more is not told any more.
+                if row.mirror.is_dirty() && !row.mirror.is_busy() && now >= row.mirror.over_at() {
+                    row.mirror = Mirror::default();
+                }
                 row.queued = row.mirror.is_dirty();
                 if !row.queued {
                     return None;
@@ -477,15 +482,14 @@ impl Tier {
             return asked(self.question(limiter, Some(slot), 0, now));
         }
         let registered = self.limiters.get_mut(limiter as usize)?;
-        let Some((units, span)) = row.lease.give_back(now) else {
-            row.queued = false;
-            return None;
-        };
+        let (units, span) = row.lease.give_back(now)?;
         registered.seq = registered.seq.saturating_add(1);
         let delta = Delta { node: registered.node, seq: registered.seq, units, span };
         // There may be a second portion.
-        row.queued = true;
-        self.due.push_front((now, slot));
+        if !row.queued {
+            row.queued = true;
+            self.due.push_front((now, slot));
+        }
         Some(Ask::new(Question::GiveBack { delta }, limiter, Some((row, slot)), now))
     }
 
