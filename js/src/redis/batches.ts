@@ -19,7 +19,7 @@ export interface BatchesOptions {
 }
 
 /** So many calls keep the server busy while replies are read here. */
-const BUSY = 4;
+const BUSY = 3;
 /** The most characters of a call's operations, unless one of them alone has more. */
 const MOST_LENGTH = 512 * 1024;
 /** Fewer operations than this are not worth a call of their own. */
