@@ -113,6 +113,6 @@ function testFiles(name) {
 async function suite(name) {
   const result = [/^ℹ pass (\d+)/gm, /^ℹ (?:fail|cancelled) (\d+)/gm];
   // Node counts a whole file as a test of its own, which this time is for.
-  const args = ["--test", "--test-reporter=spec", "--test-timeout=60000", ...testFiles(name)];
+  const args = ["--test", "--test-reporter=spec", "--test-timeout=120000", ...testFiles(name)];
   await counted(name, process.execPath, args, result, 180_000);
 }
