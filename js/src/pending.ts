@@ -1,4 +1,4 @@
-/** Who waits for an answer. One of the two is called, once. */
+/** Who waits for an answer. One of these is called, once. */
 export interface Waiter<T> {
   answered(value: T): void;
   /** The answer was there at once. Where it is left out: as `answered`. */

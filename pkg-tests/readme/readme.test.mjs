@@ -2,10 +2,9 @@
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { createServer } from "node:net";
 import { test } from "node:test";
 import { io } from "socket.io-client";
-import { Server } from "../redis/servers.mjs";
+import { freePort, Server } from "../redis/servers.mjs";
 import { TOKEN } from "../redis-rest/proxy.mjs";
 import { serve } from "../redis-rest/served.mjs";
 import { startWorker } from "../workerd.mjs";
@@ -118,12 +117,3 @@ test("the gateway's snippet limits and deduplicates real clients", async () => {
   }
   assert.equal(output.error, "");
 });
-
-async function freePort() {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address();
-  server.close();
-  await once(server, "close");
-  return port;
-}

@@ -3,8 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
-import { Limiter } from "tidegate";
-import { calls, nodesOf, sharedMap, sharedMemory, startRedis } from "./shared.mjs";
+import { calls, fleetOf, sharedMap, sharedMemory, startRedis } from "./shared.mjs";
 
 let redis;
 before(async () => {
@@ -14,15 +13,8 @@ after(() => redis.stop());
 
 const stores = { memory: sharedMemory, map: sharedMap, redis: () => redis.shared() };
 const algorithms = ["leaky-bucket", "fixed-window", "sliding-window"];
-const timeout = "10s";
 
-/** Nodes with a Limiter each, and what the shared store itself knows. */
-function fleet(count, store, limit, options = {}) {
-  const nodes = nodesOf(count, store, { mode: "eager", ...options });
-  const limiters = nodes.map((store) => new Limiter({ limit, store, timeout }));
-  const direct = new Limiter({ limit, store, timeout });
-  return { nodes, limiters, used: async (key) => limit.limit - (await direct.peek(key)).remaining };
-}
+const fleet = (...of) => fleetOf("eager", ...of);
 
 for (const [name, shared] of Object.entries(stores)) {
   describe(name, () => {

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import { Limiter } from "tidegate";
-import { calls, nodesOf, sharedMap, sharedMemory, startRedis } from "./shared.mjs";
+import { calls, fleetOf, nodesOf, sharedMap, sharedMemory, startRedis } from "./shared.mjs";
 
 let redis;
 before(async () => {
@@ -14,15 +14,8 @@ after(() => redis.stop());
 
 const stores = { memory: sharedMemory, map: sharedMap, redis: () => redis.shared() };
 const algorithms = ["leaky-bucket", "fixed-window", "sliding-window"];
-const timeout = "10s";
 
-/** Nodes with a Limiter each, and one that looks at the shared store itself. */
-function fleet(count, store, limit, options = {}) {
-  const nodes = nodesOf(count, store, { mode: "lease", ...options });
-  const limiters = nodes.map((store) => new Limiter({ limit, store, timeout }));
-  const direct = new Limiter({ limit, store, timeout });
-  return { nodes, limiters, used: async (key) => limit.limit - (await direct.peek(key)).remaining };
-}
+const fleet = (...of) => fleetOf("lease", ...of);
 
 /** Keeps a node busy with a key until it holds a share of it. */
 async function hold(limiter, key) {

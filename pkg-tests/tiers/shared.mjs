@@ -1,7 +1,7 @@
 // Stores to be shared by several nodes, whose operations are counted and can be made to fail.
 
 import { Redis } from "ioredis";
-import { MemoryStore, storeFrom, TieredStore } from "tidegate";
+import { Limiter, MemoryStore, storeFrom, TieredStore } from "tidegate";
 import { RedisStore } from "tidegate/redis";
 import { Server } from "../redis/servers.mjs";
 
@@ -76,4 +76,13 @@ export async function calls(count, limiterAt, key, options) {
     if (decision.local) local += 1;
   }
   return { admitted, local };
+}
+
+/** Nodes with a Limiter each, and how much of a key the shared store itself knows to be used. */
+export function fleetOf(mode, count, store, limit, options = {}) {
+  const timeout = "10s";
+  const nodes = nodesOf(count, store, { mode, ...options });
+  const limiters = nodes.map((store) => new Limiter({ limit, store, timeout }));
+  const direct = new Limiter({ limit, store, timeout });
+  return { nodes, limiters, used: async (key) => limit.limit - (await direct.peek(key)).remaining };
 }
