@@ -1,12 +1,13 @@
 // npm test: every check and every suite, cheapest first, until one fails. Groups may be named:
 // "npm test -- package gateway". Ends with one line: how many passed and how many failed.
 
-import { mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { build } from "../js/tools/build.mjs";
 import { buildWorker } from "../js/tools/build-worker.mjs";
 import { schemathesis, setupTests, wasmEnvironment } from "../js/tools/setup.mjs";
-import { attempt, main, npm, Problem, reported, root, run, seconds } from "../js/tools/shell.mjs";
+import { attempt, main, Problem, reported, root, run, seconds } from "../js/tools/shell.mjs";
+import { pack } from "./pack.mjs";
 import { brokenDependencyRules, brokenSourceRules } from "./rules.mjs";
 
 const tests = join(root, "pkg-tests");
@@ -129,19 +130,6 @@ function testFiles(name) {
 async function suite(name) {
   const result = [/^ℹ pass (\d+)/gm, /^ℹ (?:fail|cancelled) (\d+)/gm];
   // Node counts a whole file as a test of its own, which this time is for.
-  const args = ["--test", "--test-reporter=spec", "--test-timeout=60000", ...testFiles(name)];
+  const args = ["--test", "--test-reporter=spec", "--test-timeout=120000", ...testFiles(name)];
   await counted(name, process.execPath, args, result, 180_000);
-}
-
-/** Packs the package and puts it where the tests' imports of "tidegate" find it before the workspace. */
-async function pack() {
-  const place = join(tests, "node_modules");
-  const unpacked = join(place, "tidegate");
-  rmSync(place, { recursive: true, force: true });
-  mkdirSync(unpacked, { recursive: true });
-  await npm(["pack", "--workspace", "js", "--pack-destination", place]);
-  const tarball = join(place, "tidegate.tgz");
-  const packed = readdirSync(place).find((file) => file.endsWith(".tgz"));
-  renameSync(join(place, packed), tarball);
-  await run("tar", ["-xzf", tarball, "-C", unpacked, "--strip-components=1"]);
 }

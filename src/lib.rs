@@ -57,12 +57,12 @@ mod worker;
 pub use error::Error;
 pub use ip::ip_key;
 pub use limit::{
-    Algorithm, Block, Decision, Entry, FixedWindow, LeakyBucket, Limit, LimitName, LimitOptions,
-    LimitRecord, Limits, MAX_LIMITS, MAX_RECORD_CHARS, PolicyError, Reason, Shape, SlidingWindow,
-    State,
+    Adders, Algorithm, Block, Decision, Delta, Entry, FixedWindow, LeakyBucket, Limit, LimitName,
+    LimitOptions, LimitRecord, Limits, MAX_ADDERS, MAX_LIMITS, MAX_RECORD_CHARS, PolicyError,
+    Reason, SHARES, Shape, Share, SlidingWindow, State,
 };
 pub use store::{
     Answer, Call, Cas, CasStore, Full, Key, Kind, LimiterId, MemoryStore, MemoryTable, OnFull,
-    Slot, Store, redis, shard, wire,
+    Slot, Store, redis, shard, tier, wire,
 };
 pub use time::{Clock, Millis, Timestamp};

@@ -11,7 +11,7 @@ pub use owned::OwnedOp;
 
 use crate::burst::{self, Burst, BurstPolicy, Observation};
 use crate::dedup::{self, Message, MessageOp, MessageReply, Tag};
-use crate::limit::{Algorithm, Decision, Limit, LimitOptions, LimitRecord, Limits};
+use crate::limit::{Algorithm, Decision, Delta, Limit, LimitOptions, LimitRecord, Limits, Share};
 use crate::time::{Clock, MAX_SAFE, Millis, Timestamp};
 
 /// What a store holds under one key.
@@ -73,28 +73,30 @@ pub enum Op<'a> {
         /// The limits to forget.
         limits: &'a Limits,
     },
-    /// Takes a share of the budget for a tier to spend.
+    /// Decides and charges, and takes a share of what is left for a tier to spend.
     Reserve {
-        /// The limit.
+        /// The only limit.
         limits: &'a Limits,
+        /// Units of the call itself; 0 for a share alone.
+        cost: u64,
         /// The largest share.
         units: u64,
     },
     /// Returns what a tier did not spend.
     GiveBack {
-        /// The limit.
+        /// The only limit.
         limits: &'a Limits,
-        /// Units.
-        units: u64,
+        /// What it did not spend.
+        delta: Delta,
     },
-    /// Adds what a tier has admitted already; the id makes it count once.
+    /// Adds what a tier has admitted already, then decides and charges.
     Add {
-        /// The limit.
+        /// The only limit.
         limits: &'a Limits,
-        /// Units.
-        units: u64,
-        /// Names the delta.
-        id: &'a Tag,
+        /// What it has admitted.
+        delta: Option<Delta>,
+        /// Units of the call itself; 0 for the delta alone.
+        cost: u64,
     },
     /// First, look, claim, renew, commit, release, forget.
     Message(&'a MessageOp),
@@ -135,6 +137,8 @@ pub enum Op<'a> {
 pub enum Reply {
     /// Consume, peek.
     Decision(Decision),
+    /// Reserve, add.
+    Share(Share),
     /// Operations on message ids.
     Message(MessageReply),
     /// Observe.
@@ -179,7 +183,10 @@ pub fn step(
         | Op::Refund { .. }
         | Op::Block { .. }
         | Op::Unblock
-        | Op::Reset { .. } => limits_step(record, op, now, clock),
+        | Op::Reset { .. }
+        | Op::Reserve { .. }
+        | Op::GiveBack { .. }
+        | Op::Add { .. } => limits_step(record, op, now, clock),
         Op::Message(op) => message_step(record, op, now),
         Op::Has => message_step(record, &MessageOp::Look, now),
         Op::Set { ttl } => message_step(record, &MessageOp::Put { ttl: *ttl }, now),
@@ -198,9 +205,7 @@ pub fn step(
             let write = write(slot.map(Record::Burst), !observation.replay, now);
             Ok((Reply::Observation(observation), write))
         }
-        Op::Reserve { .. } | Op::GiveBack { .. } | Op::Add { .. } | Op::Clear => {
-            Err(StepError::Unsupported)
-        }
+        Op::Clear => Err(StepError::Unsupported),
     }
 }
 
@@ -246,6 +251,17 @@ fn limits_step(
         }
         Op::Refund { limits, cost } => {
             (Reply::Done, limits_record.refund(limits, *cost, now, clock))
+        }
+        Op::Reserve { limits, cost, units } => {
+            let (share, changed) = limits_record.reserve(limits, *cost, *units, now, clock);
+            (Reply::Share(share.ok_or(StepError::Unsupported)?), changed)
+        }
+        Op::Add { limits, delta, cost } => {
+            let (share, changed) = limits_record.add(limits, delta.as_ref(), *cost, now, clock);
+            (Reply::Share(share.ok_or(StepError::Unsupported)?), changed)
+        }
+        Op::GiveBack { limits, delta } => {
+            (Reply::Done, limits_record.give_back(limits, delta, now, clock))
         }
         Op::Block { duration } => {
             limits_record.block(*duration, now, clock);

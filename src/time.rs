@@ -77,6 +77,12 @@ impl Millis {
         Self(self.0.saturating_add(other.0))
     }
 
+    /// Without so much of it; never less than nothing.
+    #[must_use]
+    pub const fn minus(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+
     /// Reads `"250ms"`, `"10s"`, `"10 s"`, `"1.5s"`, `"5m"`, `"1h"` or `"7d"`.
     ///
     /// Answers `None` for anything else, and for what is not a whole number of milliseconds from

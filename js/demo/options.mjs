@@ -1,9 +1,10 @@
 import { parseArgs } from "node:util";
 
-export const usage = `Usage: npm start -- [--port N] [--host ADDRESS]
+export const usage = `Usage: npm start -- [--port N] [--host ADDRESS] [--fleet]
 
   --port N        the port to listen on; 0 takes a free one (default: PORT, else 3000)
-  --host ADDRESS  the address to listen on (default: 127.0.0.1, this machine only)`;
+  --host ADDRESS  the address to listen on (default: 127.0.0.1, this machine only)
+  --fleet         three gateway processes that share a Valkey or Redis, which is started for them`;
 
 /** What the command line and the environment ask for. Throws an Error that names the option and its value. */
 export function readOptions(args, env) {
@@ -12,6 +13,7 @@ export function readOptions(args, env) {
     options: {
       port: { type: "string" },
       host: { type: "string", default: "127.0.0.1" },
+      fleet: { type: "boolean", default: false },
       help: { type: "boolean", default: false },
     },
   });

@@ -7,6 +7,7 @@ const files = {
   "/card.js": ["public/card.js", "text/javascript"],
   "/bucket.js": ["public/bucket.js", "text/javascript"],
   "/journal.js": ["public/journal.js", "text/javascript"],
+  "/nodes.js": ["public/nodes.js", "text/javascript"],
   "/words.js": ["public/words.js", "text/javascript"],
   "/icon.svg": ["public/icon.svg", "image/svg+xml"],
   "/rules.mjs": ["rules.mjs", "text/javascript"],

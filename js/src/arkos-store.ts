@@ -1,5 +1,10 @@
 import { digest, type MessageCall } from "#wasm";
-import { ARKOS_METHODS, type ArkosGatewayStore } from "./arkos/gateway-store.js";
+import {
+  ARKOS_METHODS,
+  type ArkosGatewayStore,
+  checkCounted,
+  nonsense,
+} from "./arkos/gateway-store.js";
 import type { Decision } from "./decision.js";
 import { show, TidegateError } from "./errors.js";
 import { keysOf } from "./key.js";
@@ -131,26 +136,15 @@ function decision(count: number, limit: number, untilResetMs: number, name: stri
 }
 
 function checkHit(answer: unknown, asked: number): { count: number; resetAt: number } {
-  const { count, resetAt } = (answer ?? {}) as { count?: unknown; resetAt?: unknown };
-  if (!Number.isSafeInteger(count) || (count as number) < 1) {
-    throw nonsense("increment", "a count that is a positive integer", count);
-  }
-  if (typeof resetAt !== "number" || !Number.isFinite(resetAt)) {
-    throw nonsense("increment", "a resetAt in milliseconds", resetAt);
-  }
+  const { count, resetAt } = checkCounted(answer);
   // An answer may be late; what was over before the question was asked is no window of this hit's.
   if (resetAt < asked) throw nonsense("increment", "a resetAt that is not in the past", resetAt);
-  return { count: count as number, resetAt };
+  return { count, resetAt };
 }
 
 function checkFlag(method: string, answer: unknown): boolean {
   if (typeof answer === "boolean") return answer;
   throw nonsense(method, "true or false", answer);
-}
-
-function nonsense(method: string, expected: string, answer: unknown): TidegateError {
-  const text = `the store's ${method}() must answer ${expected}, but answered ${show(answer)}`;
-  return new TidegateError("store", text);
 }
 
 function refuse(what: string): Promise<never> {

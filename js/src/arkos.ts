@@ -5,3 +5,11 @@ export {
   MemoryGatewayStore,
   type MemoryGatewayStoreOptions,
 } from "./arkos/memory-gateway-store.js";
+export {
+  MultiTierArkosGatewayStore,
+  type MultiTierOptions,
+} from "./arkos/multi-tier-gateway-store.js";
+export {
+  RedisArkosGatewayStore,
+  type RedisArkosGatewayStoreOptions,
+} from "./arkos/redis-arkos-gateway-store.js";

@@ -97,7 +97,7 @@ export class BurstDetector implements RateStore {
       const why = "the store is best-effort: it cannot promise that an alarm fires once";
       throw new TidegateError("unsupported", why);
     }
-    this.#guarded = new Guarded(action, timeout, store.capabilities.synchronous);
+    this.#guarded = new Guarded("burst detector", action, timeout, store.capabilities.synchronous);
     this.#bursts = driver.bursts(prefix, timeout);
   }
 

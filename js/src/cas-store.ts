@@ -109,6 +109,8 @@ class CasDriver implements Driver {
       consume: (key, cost) => decided(cas.consume(storeKey(key), set, cost, Date.now())),
       peek: (key, cost) => decided(cas.peek(storeKey(key), set, cost, Date.now())),
       refund: (key, cost) => cas.refund(storeKey(key), set, cost, Date.now()) as Promise<void>,
+      ask: (key, ask) =>
+        cas.ask(storeKey(key), set, ask, Date.now()) as Promise<Float64Array | undefined>,
       block: (key, durationMs) => cas.block(storeKey(key), durationMs, Date.now()) as Promise<void>,
       unblock: (key) => cas.unblock(storeKey(key), Date.now()) as Promise<void>,
       reset: (key) => cas.reset(storeKey(key), set, Date.now()) as Promise<void>,

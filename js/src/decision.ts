@@ -45,6 +45,7 @@ export function decisionFrom(
   numbers: ArrayLike<number>,
   at: number,
   names: readonly string[],
+  local = false,
 ): Decision {
   return {
     allowed: reason === 0,
@@ -54,7 +55,7 @@ export function decisionFrom(
     retryAfterMs: plain(numbers[at + 3] as number),
     resetAfterMs: plain(numbers[at + 4] as number),
     limitName: names[numbers[at] as number] as string,
-    local: false,
+    local,
     dryRun: false,
   };
 }

@@ -2,6 +2,7 @@ import { digest, MessageCall } from "#wasm";
 import { TidegateError } from "./errors.js";
 import { emit, isHeard } from "./events.js";
 import { type Failed, Guarded, type Outcome } from "./guarded.js";
+import { asciiJson } from "./json.js";
 import { MemoryStore } from "./memory-store.js";
 import { counted } from "./metrics.js";
 import {
@@ -19,11 +20,13 @@ import {
 } from "./options.js";
 import type { Answer } from "./pending.js";
 import {
+  type Claimed,
   driverOf,
   type MessageDriver,
   type MessageReply,
   requireExact,
   type Store,
+  type SyncMessageDriver,
 } from "./store.js";
 
 export interface DeduplicatorOptions {
@@ -52,11 +55,16 @@ export type Claim =
   | { readonly status: "duplicate"; readonly result: unknown }
   | { readonly status: "mismatch" };
 
-/** A fresh claim that can also be made to last. */
-export type FreshClaim = Extract<Claim, { status: "fresh" }> & {
-  /** Makes the lease last from now; false when it was lost to another. */
-  renew(): Promise<boolean>;
-};
+/** A fresh claim as the gateway holds it: each answers false when it was lost to another, at once where the store does. */
+export interface HeldClaim {
+  readonly status: "fresh";
+  /** The work is done; what came of it is JSON already. */
+  keep(json: string | undefined): boolean | Promise<boolean>;
+  /** The work failed. */
+  release(): boolean | Promise<boolean>;
+  /** Makes the lease last from now. */
+  renew(): boolean | Promise<boolean>;
+}
 
 /** What is known of an id. */
 export type Look =
@@ -80,6 +88,7 @@ const LONGEST_WAIT_MS = 250;
  */
 export class Deduplicator {
   readonly #messages: MessageDriver;
+  readonly #synchronous: boolean;
   readonly #guarded: Guarded;
   readonly #ttlMs: number;
   readonly #leaseMs: number;
@@ -98,7 +107,8 @@ export class Deduplicator {
     const store = options.store === undefined ? new MemoryStore() : options.store;
     const driver = driverOf(store);
     requireExact(store, bestEffort, "deduplication");
-    this.#guarded = new Guarded(onStoreError, timeout, store.capabilities.synchronous);
+    this.#synchronous = store.capabilities.synchronous;
+    this.#guarded = new Guarded("deduplicator", onStoreError, timeout, this.#synchronous);
     this.#messages = driver.messages(prefix, timeout);
   }
 
@@ -132,25 +142,55 @@ export class Deduplicator {
   }
 
   /**
-   * As `claim`, counting the id as one of its sender's. For the gateway.
+   * As `claim`, counting the id as one of its sender's; at once where the store is synchronous. For the gateway.
    *
    * @internal
    */
-  async claimFor(sender: string, id: string): Promise<Claim> {
+  claimFor(sender: string, id: string): GatewayClaim | Promise<GatewayClaim> {
     this.#check(id);
-    return claimed(id, await this.#claim(id, undefined, sender));
+    if (this.#synchronous) return this.#claimNow(sender, id);
+    return this.#claim(id, undefined, sender).then(
+      (outcome) => claimed(id, outcome) as GatewayClaim,
+    );
   }
 
   /**
-   * What a claim would find, without claiming. For the gateway.
+   * As `claimFor`, in the same call to the store as the decision that was asked for just before, and only if that
+   * admits; a look otherwise. Undefined where the store cannot.
    *
    * @internal
    */
-  async look(id: string): Promise<Look> {
+  admitFor(id: string): Promise<HeldClaim | Look> | undefined {
     this.#check(id);
-    const reply = await this.#guarded.must(() => this.#call(id, MessageCall.look()));
-    const known = knownAs(reply);
-    return known === undefined || known.status === "mismatch" ? { status: "absent" } : known;
+    const { admit, admits } = this.#messages;
+    if (admit === undefined || !admits) return undefined;
+    const token = crypto.randomUUID();
+    const ask = (): Answer<MessageReply> => {
+      const claim = MessageCall.claim(token, this.#leaseMs);
+      try {
+        return admit(id, claim);
+      } finally {
+        claim.free();
+      }
+    };
+    return this.#guarded.must(ask).then((reply) => {
+      if (reply.status === "fresh") return this.#fresh(id, token, undefined);
+      const found = lookOf(reply);
+      if (found.status !== "absent") duplicate(id);
+      return found;
+    });
+  }
+
+  /**
+   * What a claim would find, without claiming; at once where the store is synchronous. For the gateway.
+   *
+   * @internal
+   */
+  look(id: string): Look | Promise<Look> {
+    this.#check(id);
+    const look = (): Answer<MessageReply> => this.#call(id, MessageCall.look());
+    if (this.#synchronous) return lookOf(this.#guarded.now(look as () => MessageReply));
+    return this.#guarded.must(look).then(lookOf);
   }
 
   /**
@@ -217,27 +257,44 @@ export class Deduplicator {
     );
   }
 
-  #fresh(id: string, token: string, payload: string | undefined): FreshClaim {
+  #claimNow(sender: string, id: string): GatewayClaim {
+    const messages = this.#messages as SyncMessageDriver;
+    const claim = this.#guarded.now(() => messages.claim(id, this.#leaseMs, sender));
+    if (claim !== undefined) {
+      return new ClaimNow(this.#guarded, messages, id, claim, this.#ttlMs, this.#leaseMs);
+    }
+    const found = this.look(id) as Look;
+    // Over within this very moment.
+    if (found.status === "absent") return this.#claimNow(sender, id);
+    duplicate(id);
+    return found;
+  }
+
+  #fresh(
+    id: string,
+    token: string,
+    payload: string | undefined,
+  ): HeldClaim & Extract<Claim, { status: "fresh" }> {
     const yes = async (call: () => MessageCall): Promise<boolean> => {
       const reply = await this.#guarded.must(() => this.#call(id, call()));
       return reply.status === "yes";
     };
+    const keep = (json: string | undefined) =>
+      yes(() => MessageCall.commit(token, this.#ttlMs, json, payload));
     return {
       status: "fresh",
-      commit: async (result) => {
-        const json = resultJson(result);
-        return yes(() => MessageCall.commit(token, this.#ttlMs, json, payload));
-      },
+      commit: async (result) => keep(resultJson(result)),
+      keep,
       release: () => yes(() => MessageCall.release(token)),
       renew: () => yes(() => MessageCall.renew(token, this.#leaseMs, payload)),
     };
   }
 
   #first(id: string): Promise<boolean> {
-    const { first } = this.#messages;
-    if (first !== undefined) {
+    const messages = this.#messages;
+    if (messages.first !== undefined) {
       return this.#guarded.ask(
-        () => first(id, this.#ttlMs),
+        () => messages.first?.(id, this.#ttlMs) as Answer<boolean>,
         (isFirst) => isFirst,
         allowed,
       );
@@ -252,6 +309,44 @@ export class Deduplicator {
   #call(id: string, call: MessageCall, sender?: string): Answer<MessageReply> {
     try {
       return this.#messages.call(id, call, sender);
+    } finally {
+      call.free();
+    }
+  }
+}
+
+/** What a claim of the gateway finds. A mismatch needs a payload, which the gateway never gives. */
+export type GatewayClaim = HeldClaim | Exclude<Look, { status: "absent" }>;
+
+/** A claim on an id of a synchronous store. */
+class ClaimNow implements HeldClaim {
+  readonly status = "fresh";
+
+  constructor(
+    private readonly guarded: Guarded,
+    private readonly messages: SyncMessageDriver,
+    private readonly id: string,
+    private readonly claim: Claimed,
+    private readonly ttlMs: number,
+    private readonly leaseMs: number,
+  ) {}
+
+  keep(json: string | undefined): boolean {
+    const { messages, id, claim, ttlMs } = this;
+    return this.guarded.now(() => messages.commit(id, claim, ttlMs, json));
+  }
+
+  release(): boolean {
+    return this.#run(MessageCall.release(String(this.claim.token)));
+  }
+
+  renew(): boolean {
+    return this.#run(MessageCall.renew(String(this.claim.token), this.leaseMs));
+  }
+
+  #run(call: MessageCall): boolean {
+    try {
+      return this.guarded.now(() => this.messages.call(this.id, call)).status === "yes";
     } finally {
       call.free();
     }
@@ -277,6 +372,11 @@ function claimed(id: string, { failed, value: claim }: Outcome<Claim>): Claim {
 function duplicate(id: string): void {
   counted.duplicates += 1;
   if (isHeard()) emit({ type: "duplicate", id });
+}
+
+function lookOf(reply: MessageReply): Look {
+  const known = knownAs(reply);
+  return known === undefined || known.status === "mismatch" ? { status: "absent" } : known;
 }
 
 /** What stands in the way of a claim; undefined when nothing does. */
@@ -359,6 +459,5 @@ function resultJson(result: unknown): string | undefined {
       `at most ${MAX_RESULT_BYTES} bytes of JSON`,
     );
   }
-  const escaped = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
-  return json.replace(/[\u007f-\uffff]/g, escaped);
+  return asciiJson(json);
 }

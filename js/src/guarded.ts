@@ -4,6 +4,7 @@ import { errorFrom, TidegateError } from "./errors.js";
 import { emit } from "./events.js";
 import { countStoreError } from "./metrics.js";
 import { type Answer, type Waiter, whenAnswered } from "./pending.js";
+import { type Asker, type Trace, traceOf } from "./tracing.js";
 
 /** What to do in place of an answer that the store did not give. */
 export interface Failed {
@@ -31,6 +32,7 @@ const THE_CALLERS = new Set([
  * synchronous has answered when the call returns; where it fails for want of room, that is the call's error.
  */
 export class Guarded {
+  readonly asker: Asker;
   readonly #guard: StoreGuard;
   readonly #deadlines: Deadlines;
   readonly #timeoutMs: number;
@@ -38,8 +40,15 @@ export class Guarded {
   /** Nothing has failed since the store last answered: the guard lets everything through. */
   #isCalm = true;
   #last = new TidegateError("store", "the store failed");
+  #lastThrown: unknown;
 
-  constructor(onStoreError: Failed["action"], timeoutMs: number, synchronous: boolean) {
+  constructor(
+    asker: Asker,
+    onStoreError: Failed["action"],
+    timeoutMs: number,
+    synchronous: boolean,
+  ) {
+    this.asker = asker;
     this.#guard = new StoreGuard(onStoreError);
     this.#deadlines = new Deadlines(timeoutMs);
     this.#timeoutMs = timeoutMs;
@@ -68,6 +77,11 @@ export class Guarded {
     return this.ask(call, (value) => value, rethrow);
   }
 
+  /** Asks a synchronous store, and answers what it answered. */
+  now<T>(call: () => T): T {
+    return atOnce(call);
+  }
+
   /** The store answered a call. */
   answered(): void {
     if (this.#isCalm) return;
@@ -78,8 +92,10 @@ export class Guarded {
   /** The store failed a call: what that means. Throws what is the caller's own error. */
   failed(thrown: unknown): Failed {
     const error = errorFrom(thrown);
+    // All of a batch fail by one error, which is one failure of the store.
+    if (thrown !== this.#lastThrown) this.#guard.failed(error.code, performance.now());
+    this.#lastThrown = thrown;
     if (THE_CALLERS.has(error.code)) throw error;
-    this.#guard.failed(error.code, performance.now());
     this.#isCalm = false;
     this.#last = error;
     return this.#without(error);
@@ -91,7 +107,7 @@ export class Guarded {
   }
 
   #without(error: TidegateError): Failed {
-    tell(error);
+    tellStoreError(error);
     const action = this.#guard.action() as Failed["action"];
     return { error, action, retryAfterMs: this.#guard.retry_after_ms(performance.now()) };
   }
@@ -105,6 +121,7 @@ class Asked<T, R> implements Waiter<T> {
   readonly #resolve: (value: R) => void;
   readonly #reject: (error: unknown) => void;
   readonly #deadline: Tick;
+  readonly #trace: Trace | undefined;
   #isOpen = true;
 
   constructor(
@@ -121,6 +138,7 @@ class Asked<T, R> implements Waiter<T> {
     this.#resolve = resolve;
     this.#reject = reject;
     this.#deadline = deadlines.add(this);
+    this.#trace = traceOf(guarded.asker);
   }
 
   by(call: () => Answer<T>): void {
@@ -135,6 +153,18 @@ class Asked<T, R> implements Waiter<T> {
     if (!this.#close()) return;
     try {
       this.#guarded.answered();
+      const told = this.#told(value);
+      this.#trace?.answered(told);
+      this.#resolve(told);
+    } catch (error) {
+      this.#reject(error);
+    }
+  }
+
+  /** Known without the store, about which this says nothing. */
+  known(value: T): void {
+    if (!this.#close()) return;
+    try {
       this.#resolve(this.#told(value));
     } catch (error) {
       this.#reject(error);
@@ -143,6 +173,7 @@ class Asked<T, R> implements Waiter<T> {
 
   failed(thrown: unknown): void {
     if (!this.#close()) return;
+    this.#trace?.failed(errorFrom(thrown));
     try {
       this.#resolve(this.#without(this.#guarded.failed(thrown)));
     } catch (error) {
@@ -173,12 +204,13 @@ function atOnce<T>(call: () => T): T {
     return call();
   } catch (thrown) {
     const error = errorFrom(thrown);
-    if (!THE_CALLERS.has(error.code)) tell(error);
+    if (!THE_CALLERS.has(error.code)) tellStoreError(error);
     throw error;
   }
 }
 
-function tell(error: TidegateError): void {
+/** A failure of a store is never silent. */
+export function tellStoreError(error: TidegateError): void {
   countStoreError(error.code);
   emit({ type: "store-error", error });
 }

@@ -19,4 +19,5 @@ export { MemoryStore, type MemoryStoreOptions } from "./memory-store.js";
 export { metrics } from "./metrics.js";
 export type { Duration } from "./options.js";
 export type { Capabilities, Handle, Observation, Store } from "./store.js";
+export { TieredStore, type TieredStoreOptions } from "./tiered-store.js";
 export { toArkosStore } from "./to-arkos-store.js";

@@ -18,3 +18,17 @@ export function ipKey(address: string, options: { ipv6Subnet?: number } = {}): s
   const key = typeof address === "string" ? ip_key(address, subnet) : undefined;
   return key ?? bad("bad_argument", "address", address, "an IPv4 or IPv6 address");
 }
+
+/** The same, and undefined for what is not an address. */
+export function addressKey(address: string | undefined, ipv6Subnet = 64): string | undefined {
+  try {
+    return address === undefined ? undefined : ipKey(address, { ipv6Subnet });
+  } catch {
+    return undefined;
+  }
+}
+
+/** True for the text of an address, as it is or as ipKey writes it. */
+export function isAddress(text: string): boolean {
+  return addressKey(text.replace(/\/\d{1,3}$/, "")) !== undefined;
+}

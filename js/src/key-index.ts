@@ -17,6 +17,9 @@ export class KeyIndex<T = number> {
   readonly #seed = (Math.random() * 2 ** 32) | 0;
   #first = new Map<string, T>();
   #shards: Map<string, T>[] = [];
+  /** A new key is looked for before it is added: the second time its shard is known. */
+  #lastKey = "";
+  #lastShard: Map<string, T> | undefined;
   /** Where moving has got to; begun anew, it would pass over all that has moved already. */
   #unmoved: Iterator<[string, T]> | undefined;
 
@@ -65,11 +68,14 @@ export class KeyIndex<T = number> {
 
   /** Seeded, so that nobody can choose keys that all meet in one shard. */
   #shard(key: string): Map<string, T> {
+    if (key === this.#lastKey && this.#lastShard !== undefined) return this.#lastShard;
     let hash = this.#seed;
     for (let at = 0; at < key.length; at += 1) {
       hash = Math.imul(hash ^ key.charCodeAt(at), 0x01000193);
     }
     hash ^= hash >>> 15;
-    return this.#shards[hash & (this.#shardCount - 1)] as Map<string, T>;
+    this.#lastKey = key;
+    this.#lastShard = this.#shards[hash & (this.#shardCount - 1)] as Map<string, T>;
+    return this.#lastShard;
   }
 }

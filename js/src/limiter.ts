@@ -93,7 +93,7 @@ export class Limiter {
     const driver = driverOf(store);
     requireExact(store, bestEffort, "a limit");
     const { synchronous } = store.capabilities;
-    this.#guarded = new Guarded(onStoreError, timeout, synchronous);
+    this.#guarded = new Guarded("limiter", onStoreError, timeout, synchronous);
     this.#driver = driver.limits(this.#prefix, this.#limits, timeout);
     this.#sync = synchronous ? (this.#driver as SyncLimitDriver) : undefined;
   }
@@ -109,6 +109,8 @@ export class Limiter {
       if (this.#sync !== undefined) {
         return Promise.resolve(this.#tell(key, this.#sync.consume(key, cost)));
       }
+      const known = this.#driver.atOnce?.(key, cost);
+      if (known !== undefined) return Promise.resolve(this.#tell(key, known));
       return this.#ask(
         (driver) => driver.consume(key, cost),
         (decision) => this.#tell(key, decision),

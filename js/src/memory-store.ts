@@ -1,15 +1,19 @@
-import { type BurstSet, Memory, MessageCall, memory as wasmMemory } from "#wasm";
+import { type BurstSet, Memory, MessageCall, type TierAsk, memory as wasmMemory } from "#wasm";
+import type { ArkosGatewayStore } from "./arkos/gateway-store.js";
+import { ArkosMemoryTable } from "./arkos/memory-table.js";
 import { type Decision, decisionFrom, REASONS, type Reason } from "./decision.js";
 import { errorFrom, limiterClosed, show, TidegateError } from "./errors.js";
 import { emit, isHeard } from "./events.js";
 import type { Limits } from "./limits.js";
 import { counted } from "./metrics.js";
+import { monotonicNow } from "./monotonic.js";
 import { bad, checkCost, checkOptions, countOf, oneOf } from "./options.js";
 import { type IdState, SenderShares } from "./sender-shares.js";
 import { type PrefixIndex, SlotIndex } from "./slot-index.js";
 import {
   type BurstDriver,
   type Capabilities,
+  type Claimed,
   DRIVER,
   type Driver,
   type Handle,
@@ -82,24 +86,6 @@ export class MemoryStore implements Store {
   async close(): Promise<void> {}
 }
 
-/** Monotonic, so that an adjusted wall clock moves no window; its epoch is the wall clock's at the start. */
-const origin = Math.floor(performance.timeOrigin);
-let wallTick = Number.NaN;
-let monotonicTick = origin;
-
-/**
- * The wall clock is the faster one to read: as long as it shows the same millisecond, so does the other.
- * Whatever it jumps to, the time itself is only ever the monotonic clock's.
- */
-function monotonicNow(): number {
-  const wall = Date.now();
-  if (wall !== wallTick) {
-    wallTick = wall;
-    monotonicTick = Math.floor(origin + performance.now());
-  }
-  return monotonicTick;
-}
-
 /** How far the two clocks may drift apart before an epoch time follows the wall clock. */
 const DRIFT_MS = 100;
 
@@ -147,10 +133,11 @@ export class MemoryDriver implements Driver {
   readonly epoch: (ms: number) => number;
   readonly limitSlots: SlotIndex;
   readonly #messageSlots: SlotIndex;
-  readonly #shares: SenderShares;
+  readonly shares: SenderShares;
   readonly #burstSlots: SlotIndex;
   readonly #out: number;
   #numbers: Float64Array;
+  #tokens = 0;
 
   constructor(
     maxKeys: number,
@@ -164,7 +151,7 @@ export class MemoryDriver implements Driver {
     this.epoch = epoch;
     this.limitSlots = new SlotIndex(maxKeys);
     this.#messageSlots = new SlotIndex(maxKeys);
-    this.#shares = new SenderShares(maxKeys);
+    this.shares = new SenderShares(maxKeys);
     this.#burstSlots = new SlotIndex(maxKeys);
     this.#out = this.table.out();
     this.#numbers = new Float64Array(wasmMemory.buffer, this.#out, 8);
@@ -175,6 +162,12 @@ export class MemoryDriver implements Driver {
     if (this.#numbers.length === 0)
       this.#numbers = new Float64Array(wasmMemory.buffer, this.#out, 8);
     return this.#numbers;
+  }
+
+  /** Names a claim: nobody else shares the table. */
+  nextToken(): number {
+    this.#tokens += 1;
+    return this.#tokens;
   }
 
   /** Gives the tables back at once; whoever held the store may not use it any more. */
@@ -192,7 +185,11 @@ export class MemoryDriver implements Driver {
   }
 
   messages(prefix: string): MessageDriver {
-    return this.#messagesIn(this.#messageSlots.of(prefix));
+    return new MemoryMessages(this, this.#messageSlots.of(prefix));
+  }
+
+  asArkos(): ArkosGatewayStore {
+    return new ArkosMemoryTable(this);
   }
 
   /** Limits on the keys that are a tree. */
@@ -202,7 +199,7 @@ export class MemoryDriver implements Driver {
 
   /** Ids that are a tree. */
   messageTree(): SyncMessageDriver {
-    return this.#messagesIn(this.#messageSlots.tree());
+    return new MemoryMessages(this, this.#messageSlots.tree());
   }
 
   /** Forgets the limits and the ids of those trees that are the key, or begin with it and a colon. */
@@ -213,50 +210,24 @@ export class MemoryDriver implements Driver {
       this.table.message(slot, NONE, forget, this.now());
     }
     forget.free();
-    this.#forgetMessages();
-  }
-
-  #messagesIn(index: PrefixIndex): SyncMessageDriver {
-    const { table } = this;
-    return {
-      first: (id: string, ttlMs: number): boolean =>
-        this.#at(
-          index,
-          id,
-          (slot) => table.first(slot, NONE, ttlMs, this.now()),
-          this.#forgetMessages,
-        ),
-      call: (id: string, call: MessageCall, sender?: string): MessageReply => {
-        const isNew = sender !== undefined && index.get(id) === undefined;
-        if (isNew) this.#makeRoom(sender);
-        const reply = this.#at(
-          index,
-          id,
-          (slot) => table.message(slot, NONE, call, this.now()),
-          this.#forgetMessages,
-        );
-        if (isNew && index.get(id) !== undefined) this.#shares.add(sender, index.name(id));
-        return reply;
-      },
-    };
+    this.forgetMessages();
   }
 
   /** Room for one more id in the share of its sender. */
-  #makeRoom(sender: string): void {
-    const run = (name: string, call: MessageCall): MessageReply["status"] | undefined => {
-      const slot = this.#messageSlots.named(name);
-      const reply =
-        slot === undefined ? undefined : this.table.message(slot, NONE, call, this.now());
+  makeRoom(sender: string): void {
+    if (!this.shares.isFull(sender)) return;
+    const run = (slot: number, call: MessageCall): MessageReply["status"] => {
+      const reply = this.table.message(slot, NONE, call, this.now());
       call.free();
-      return (reply as MessageReply | undefined)?.status;
+      return (reply as MessageReply).status;
     };
-    const stateOf = (name: string): IdState => {
-      const status = run(name, MessageCall.look());
+    const stateOf = (slot: number): IdState => {
+      const status = run(slot, MessageCall.look());
       if (status === "in-progress") return "under way";
       return status === "duplicate" ? "finished" : "gone";
     };
-    this.#shares.makeRoom(sender, stateOf, (name) => run(name, MessageCall.forget()));
-    this.#forgetMessages();
+    this.shares.makeRoom(sender, stateOf, (slot) => run(slot, MessageCall.forget()));
+    this.forgetMessages();
   }
 
   bursts(prefix: string): BurstDriver {
@@ -269,9 +240,10 @@ export class MemoryDriver implements Driver {
         weight: number,
         nonce: string | undefined,
       ): Observation =>
-        this.#at(
+        this.at(
           index,
           identity,
+          index.get(identity),
           (slot) => table.observe(slot, NONE, policy, weight, nonce, this.now()),
           this.#forgetBursts,
         ),
@@ -288,14 +260,14 @@ export class MemoryDriver implements Driver {
     return freed;
   }
 
-  #forgetMessages = (): void => {
+  forgetMessages = (): void => {
     for (
       let slot = this.table.freed_message();
       slot !== TOLD_NONE;
       slot = this.table.freed_message()
     ) {
-      const name = this.#messageSlots.forget(slot);
-      if (name !== undefined) this.#shares.remove(name);
+      this.#messageSlots.forget(slot);
+      this.shares.remove(slot);
     }
   };
 
@@ -306,8 +278,13 @@ export class MemoryDriver implements Driver {
   };
 
   /** Runs an operation on a key's slot; the slot that a new key got is indexed after the freed ones are forgotten. */
-  #at<T>(index: PrefixIndex, key: string, operation: (slot: number) => T, forget: () => void): T {
-    const known = index.get(key);
+  at<T>(
+    index: PrefixIndex,
+    key: string,
+    known: number | undefined,
+    operation: (slot: number) => T,
+    forget: () => void,
+  ): T {
     try {
       const answer = operation(known ?? NONE);
       const slot = this.told(SLOT);
@@ -318,6 +295,66 @@ export class MemoryDriver implements Driver {
       forget();
       throw errorFrom(thrown);
     }
+  }
+}
+
+/** The ids of one prefix on the table. */
+class MemoryMessages implements SyncMessageDriver {
+  readonly #driver: MemoryDriver;
+  readonly #table: Memory;
+  readonly #index: PrefixIndex;
+
+  constructor(driver: MemoryDriver, index: PrefixIndex) {
+    this.#driver = driver;
+    this.#table = driver.table;
+    this.#index = index;
+  }
+
+  first(id: string, ttlMs: number): boolean {
+    return this.#at(id, (slot) => this.#table.first(slot, NONE, ttlMs, this.#driver.now()));
+  }
+
+  call(id: string, call: MessageCall, sender?: string): MessageReply {
+    return this.#counted(id, sender, (slot) =>
+      this.#table.message(slot, NONE, call, this.#driver.now()),
+    );
+  }
+
+  claim(id: string, leaseMs: number, sender?: string): Claimed | undefined {
+    const token = this.#driver.nextToken();
+    const isFresh = this.#counted(id, sender, (slot) =>
+      this.#table.claim(slot, NONE, token, leaseMs, this.#driver.now()),
+    );
+    if (!isFresh) return undefined;
+    return { token, slot: this.#driver.told(SLOT), generation: this.#driver.told(GENERATION) };
+  }
+
+  commit(id: string, claimed: Claimed, ttlMs: number, json: string | undefined): boolean {
+    const { slot, generation, token } = claimed;
+    const now = this.#driver.now();
+    const done = this.#table.commit(slot, generation, token, ttlMs, json, now);
+    if (done !== TOLD_NONE) return done === 1;
+    const call = MessageCall.commit(String(token), ttlMs, json);
+    try {
+      return this.call(id, call).status === "yes";
+    } finally {
+      call.free();
+    }
+  }
+
+  /** An operation on an id that, if it is new, is one more of its sender's. */
+  #counted<T>(id: string, sender: string | undefined, operation: (slot: number) => T): T {
+    const known = this.#index.get(id);
+    if (sender === undefined || known !== undefined) return this.#at(id, operation, known);
+    this.#driver.makeRoom(sender);
+    const answer = this.#at(id, operation, known);
+    const slot = this.#driver.told(SLOT);
+    if (slot !== NONE) this.#driver.shares.add(sender, slot);
+    return answer;
+  }
+
+  #at<T>(id: string, operation: (slot: number) => T, known = this.#index.get(id)): T {
+    return this.#driver.at(this.#index, id, known, operation, this.#driver.forgetMessages);
   }
 }
 
@@ -367,6 +404,16 @@ export class MemoryLimits implements SyncLimitDriver {
     if (slot === undefined) return;
     this.#table.refund(this.#limiter, slot, NONE, cost, this.#driver.now());
     this.#driver.forgetLimits();
+  }
+
+  ask(key: string, ask: TierAsk): ArrayLike<number> | undefined {
+    this.#driver.forgetLimits();
+    const known = this.#index.get(key);
+    const now = this.#driver.now();
+    const numbers = this.#table.ask(this.#limiter, known ?? NONE, NONE, ask, now);
+    if (known === undefined) this.#placed(key);
+    else this.#driver.forgetLimits();
+    return numbers;
   }
 
   block(key: string, durationMs: number): void {

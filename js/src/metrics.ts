@@ -47,6 +47,33 @@ export function countStoreError(code: ErrorCode): void {
   storeErrors.set(code, (storeErrors.get(code) ?? 0) + 1);
 }
 
+type Sample = [labels: Record<string, string>, value: number];
+
+/** One thing that is counted, under a name that every way of exporting it makes its own of. */
+interface Family {
+  readonly name: string;
+  readonly help: string;
+  readonly samples: Sample[];
+}
+
+/** Everything counted in this process, as it stands. */
+export function families(): Family[] {
+  const decided = [...decisions].flatMap(([limit, counts]) =>
+    REASONS.map((reason): Sample => [{ limit, reason }, counts[reason]]),
+  );
+  const failed = [...storeErrors].map(([code, count]): Sample => [{ code }, count]);
+  const one = (value: number): Sample[] => [[{}, value]];
+  const family = (name: string, help: string, samples: Sample[]) => ({ name, help, samples });
+  return [
+    family("decisions", "Decisions, by the limit that decided and why.", decided),
+    family("store_errors", "Calls that the store did not answer, by code.", failed),
+    family("duplicates", "Messages that had been seen.", one(counted.duplicates)),
+    family("observations", "Observations counted by burst detectors.", one(counted.observations)),
+    family("bursts", "Burst alarms fired here.", one(counted.bursts)),
+    family("evicted_keys", "Whole keys that made room in memory.", one(counted.evicted)),
+  ];
+}
+
 /**
  * Everything counted in this process, as Prometheus text.
  *
@@ -54,25 +81,10 @@ export function countStoreError(code: ErrorCode): void {
  * app.get("/metrics", (_, response) => response.type("text/plain").send(metrics()));
  */
 export function metrics(): string {
-  const decided = [...decisions].flatMap(([limit, counts]) =>
-    REASONS.map((reason): Sample => [{ limit, reason }, counts[reason]]),
-  );
-  const failed = [...storeErrors].map(([code, count]): Sample => [{ code }, count]);
-  return [
-    family("decisions", "Decisions, by the limit that decided and why.", decided),
-    family("store_errors", "Calls that the store did not answer, by code.", failed),
-    family("duplicates", "Messages that had been seen.", [[{}, counted.duplicates]]),
-    family("observations", "Observations counted by burst detectors.", [
-      [{}, counted.observations],
-    ]),
-    family("bursts", "Burst alarms fired here.", [[{}, counted.bursts]]),
-    family("evicted_keys", "Whole keys that made room in memory.", [[{}, counted.evicted]]),
-  ].join("");
+  return families().map(text).join("");
 }
 
-type Sample = [labels: Record<string, string>, value: number];
-
-function family(name: string, help: string, samples: Sample[]): string {
+function text({ name, help, samples }: Family): string {
   const full = `tidegate_${name}_total`;
   const lines = samples.map(([labels, value]) => `${full}${labelText(labels)} ${value}\n`);
   return `# HELP ${full} ${help}\n# TYPE ${full} counter\n${lines.join("")}`;

@@ -85,6 +85,14 @@ export function flag(value: unknown, name: string): boolean {
   bad("bad_policy", `option "${name}"`, value, "true or false");
 }
 
+export function functionOf<F extends ((...args: any[]) => unknown) | undefined>(
+  value: F,
+  name: string,
+): F {
+  if (value === undefined || typeof value === "function") return value;
+  bad("bad_policy", `option "${name}"`, value, "a function");
+}
+
 export function prefixOf(value: unknown, fallback = "tg"): string {
   if (value === undefined) return fallback;
   if (typeof value === "string" && value !== "") return value;

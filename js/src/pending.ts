@@ -1,6 +1,8 @@
-/** Who waits for an answer. One of the two is called, once. */
+/** Who waits for an answer. One of these is called, once. */
 export interface Waiter<T> {
   answered(value: T): void;
+  /** The answer was there at once. Where it is left out: as `answered`. */
+  known?(value: T): void;
   failed(error: unknown): void;
 }
 
@@ -19,8 +21,18 @@ export function whenAnswered<T>(answer: Answer<T>, waiter: Waiter<T>): void {
     answer.tell(waiter);
     return;
   }
-  Promise.resolve(answer).then(
+  if (!(answer instanceof Promise)) {
+    if (waiter.known === undefined) waiter.answered(answer);
+    else waiter.known(answer);
+    return;
+  }
+  answer.then(
     (value) => waiter.answered(value),
     (error) => waiter.failed(error),
   );
+}
+
+/** The answer as a promise. */
+export function promised<T>(answer: Answer<T>): Promise<T> {
+  return new Promise((answered, failed) => whenAnswered(answer, { answered, failed }));
 }

@@ -37,7 +37,11 @@ export class RedisRestStore implements Store {
     checkOptions(options, ["url", "token", "fetch", ...SCRIPT_STORE_OPTIONS]);
     const token = tokenOf(options.token);
     const endpoint = new Endpoint(urlOf(options.url, token), token, fetchOf(options.fetch));
-    const made = scriptStore(runOn(endpoint), options, { group: () => 0, lingers: false });
+    const made = scriptStore(runOn(endpoint), options, {
+      group: () => 0,
+      isOne: () => true,
+      lingers: false,
+    });
     this.capabilities = made.capabilities;
     this[DRIVER] = patient(made.driver, endpoint);
   }

@@ -1,5 +1,6 @@
+import { isolatesRequests } from "#wasm";
 import { checkOptions, flag } from "./options.js";
-import { type ScriptAdapter, scriptRunner } from "./redis/client.js";
+import { keyPrefixOf, type ScriptAdapter, scriptRunner } from "./redis/client.js";
 import type { RedisDriver } from "./redis/driver.js";
 import { Grouping } from "./redis/grouping.js";
 import {
@@ -17,7 +18,10 @@ export interface RedisStoreOptions extends ScriptStoreOptions {
 }
 
 /**
- * Redis or Valkey: exact over the fleet, one round trip for all decisions of a tick, on the server's clock.
+ * Redis or Valkey: exact over the fleet, one round trip for the decisions of a tick, up to `maxBatch`, on the server's clock.
+ *
+ * A script whose reply was lost may have run, so it is never sent again: its decisions follow `onStoreError`. Only
+ * node-redis over Sentinel has to be told so, with `maxCommandRediscovers: 0`.
  *
  * @example
  * const store = new RedisStore(new Redis()); // ioredis; or iovalkey, node-redis, GLIDE, a ScriptAdapter
@@ -33,11 +37,12 @@ export class RedisStore implements Store {
     const run = scriptRunner(client);
     // A ScriptAdapter counts as a single server unless its user says otherwise.
     const adapter = typeof (client as ScriptAdapter).evalScript === "function";
-    const grouping = new Grouping(run, told ?? (adapter ? false : undefined));
+    const grouping = new Grouping(run, told ?? (adapter ? false : undefined), keyPrefixOf(client));
     // What an adapter runs on may end a request, and every callback of it, before a lingering batch has left.
     const made = scriptStore(run, options, {
       group: (key) => grouping.of(key),
-      lingers: !adapter,
+      isOne: () => grouping.isOne,
+      lingers: !adapter && !isolatesRequests,
     });
     this.capabilities = made.capabilities;
     this[DRIVER] = made.driver;

@@ -12,10 +12,6 @@ interface Chunk {
   readonly owners: Uint32Array;
 }
 
-function nameIn(index: number, key: string): string {
-  return `${index}:${key}`;
-}
-
 /** The keys of one prefix. Long ones are kept shortened, apart from those that are as they are. */
 export class PrefixIndex {
   constructor(
@@ -29,11 +25,6 @@ export class PrefixIndex {
     return isLong(key)
       ? this.slots.index(this.long).get(this.short(key))
       : this.slots.index(this.plain).get(key);
-  }
-
-  /** What the table's index calls the key: no key of another prefix is called so. */
-  name(key: string): string {
-    return isLong(key) ? nameIn(this.long, this.short(key)) : nameIn(this.plain, key);
   }
 
   add(key: string, slot: number): void {
@@ -106,21 +97,14 @@ export class SlotIndex {
     this.index(index).add(key, slot);
   }
 
-  /** The slot of a key by its name. */
-  named(name: string): number | undefined {
-    const colon = name.indexOf(":");
-    return this.index(Number(name.slice(0, colon))).get(name.slice(colon + 1));
-  }
-
-  /** The table freed this slot; answers the name of the key that was there. */
-  forget(slot: number): string | undefined {
+  /** The table freed this slot. */
+  forget(slot: number): void {
     const chunk = this.#chunk(slot);
     const key = chunk.keys[slot % CHUNK];
-    if (key === undefined || key === "") return undefined;
+    if (key === undefined || key === "") return;
     const owner = chunk.owners[slot % CHUNK] as number;
     this.index(owner).delete(key);
     chunk.keys[slot % CHUNK] = "";
-    return nameIn(owner, key);
   }
 
   #chunk(slot: number): Chunk {

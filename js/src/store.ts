@@ -1,4 +1,5 @@
-import type { BurstSet, MessageCall } from "#wasm";
+import type { BurstSet, MessageCall, TierAsk } from "#wasm";
+import type { ArkosGatewayStore } from "./arkos/gateway-store.js";
 import type { Decision } from "./decision.js";
 import { show, TidegateError } from "./errors.js";
 import type { Limits } from "./limits.js";
@@ -29,14 +30,24 @@ export const DRIVER: unique symbol = Symbol("tidegate.driver");
 
 /** `timeoutMs` is how long the user of an asynchronous driver waits for an answer. */
 export interface Driver {
+  /** Whether calls that are made one after the other may be under way together: on one key they keep their order. */
+  readonly pipelines?: boolean;
   limits(prefix: string, limits: Limits, timeoutMs: number): LimitDriver;
   messages(prefix: string, timeoutMs: number): MessageDriver;
   bursts(prefix: string, timeoutMs: number): BurstDriver;
+  /** Arkos' five methods, where keys can be cleared by what they begin with. */
+  asArkos?(): ArkosGatewayStore;
+  /** Leaves nothing in this process that others have to know of, where a store keeps such. */
+  readonly settle?: (() => Promise<void>) | undefined;
 }
 
 /** The operations on limits, bound to one Limiter. */
 export interface LimitDriver {
+  /** Decides without asking the store, where that can be. */
+  atOnce?(key: string, cost: number): Decision | undefined;
   consume(key: string, cost: number): Answer<Decision>;
+  /** Answers a tier's question in the core's numbers; where the store has no such operation, it is left out. */
+  ask?(key: string, ask: TierAsk): Answer<ArrayLike<number> | undefined>;
   peek(key: string, cost: number): Answer<Decision>;
   refund(key: string, cost: number): Answer<void>;
   block(key: string, durationMs: number): Answer<void>;
@@ -80,12 +91,31 @@ export interface MessageDriver {
   first?(id: string, ttlMs: number): Answer<boolean>;
   /** `sender`: whose id it is, where nobody may fill a bounded store alone. */
   call(id: string, call: MessageCall, sender?: string): Answer<MessageReply>;
+  /**
+   * A claim in the same call to the store as the decision that was asked for just before it, and only if that admits;
+   * otherwise a look. Where another call came in between, it is that one's decision: who asks has to give back what
+   * it should not have.
+   */
+  admit?(id: string, claim: MessageCall): Answer<MessageReply>;
+  /** Whether the store can do that now. */
+  readonly admits?: boolean;
+}
+
+/** A claim in memory: the number that is its token, and where the id is. */
+export interface Claimed {
+  readonly token: number;
+  readonly slot: number;
+  readonly generation: number;
 }
 
 /** A driver whose answers are there at once. */
 export interface SyncMessageDriver extends MessageDriver {
   first(id: string, ttlMs: number): boolean;
   call(id: string, call: MessageCall, sender?: string): MessageReply;
+  /** Undefined when the id is taken or done. */
+  claim(id: string, leaseMs: number, sender?: string): Claimed | undefined;
+  /** False when the claim was lost to another. */
+  commit(id: string, claimed: Claimed, ttlMs: number, json: string | undefined): boolean;
 }
 
 /** What one observation of an identity answers. */
@@ -112,12 +142,12 @@ interface Driven extends Store {
 }
 
 /** The driver of a store; "bad_policy" for what is not one of ours. */
-export function driverOf(store: unknown): Driver {
+export function driverOf(store: unknown, option = "store"): Driver {
   const driver = (store as Driven | null | undefined)?.[DRIVER];
   if (driver === undefined) {
     bad(
       "bad_policy",
-      'option "store"',
+      `option "${option}"`,
       store,
       "a store of this package; storeFrom() makes one of your own",
     );

@@ -5,6 +5,7 @@ import { createHash } from "node:crypto";
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
+import { sbom } from "./sbom.mjs";
 import { setup, wasmBindgenCommand, wasmEnvironment } from "./setup.mjs";
 import {
   capture,
@@ -113,6 +114,8 @@ function packageInputs() {
     scripts,
     "js/tsconfig.json",
     "js/package.json",
+    "js/tools/sbom.mjs",
+    "Cargo.lock",
     "LICENSE",
     "README.md",
   ]);
@@ -134,6 +137,7 @@ async function buildPackage() {
     .replace(/^ *\[Symbol\.dispose\].*\n/gm, "")
     .replace(/^export type InitInput[\s\S]*/m, "");
   writeFileSync(join(dist, "wasm/gen/tidegate.d.ts"), types);
+  writeFileSync(join(dist, "sbom.cdx.json"), `${JSON.stringify(sbom(), undefined, 2)}\n`);
   // npm packs what lies beside the manifest.
   for (const name of ["LICENSE", "README.md"]) cpSync(join(root, name), join(root, "js", name));
 }

@@ -44,8 +44,10 @@ export async function setupTests() {
   await rustComponents();
   await chromium();
   await postgresql();
-  await redis();
+  await redisAndValkey();
   await sqlite();
+  await prometheus();
+  await runtimes();
 }
 
 // ── npm ─────────────────────────────────────────────────────────────────
@@ -232,6 +234,34 @@ async function wasmBindgen() {
   );
 }
 
+// ── other runtimes ──────────────────────────────────────────────────────
+
+/** Node.js besides the one that runs us, and what else runs servers, as npm brings them. */
+const runtimePackages = {
+  node22: `npm:node-${process.platform}-${process.arch}@22.23.5`,
+  node24: `npm:node-${process.platform}-${process.arch}@24.22.3`,
+  bun: "1.4.5",
+  deno: "2.9.6",
+};
+const runtimesHome = join(
+  cache,
+  `runtimes-${fingerprint([], JSON.stringify(runtimePackages)).slice(0, 12)}`,
+);
+
+/** The program of a runtime. */
+export const findRuntime = (name) =>
+  join(runtimesHome, "node_modules", name.startsWith("node") ? `${name}/bin/node` : `.bin/${name}`);
+
+async function runtimes() {
+  const names = Object.keys(runtimePackages);
+  if (names.every((name) => capture(findRuntime(name), ["--version"]))) return;
+  const wanted = names.map((name) => `${name}@${runtimePackages[name]}`);
+  mkdirSync(runtimesHome, { recursive: true });
+  await step(`Node.js 22 and 24, Bun and Deno, kept in ${cache}`, "20 s", () =>
+    npm(["install", "--prefix", runtimesHome, "--no-package-lock", ...wanted]),
+  );
+}
+
 // ── the Worker ──────────────────────────────────────────────────────────
 
 const workerBuildVersion = "0.8.7";
@@ -285,9 +315,44 @@ async function postgresql() {
   if (!findPostgresql()) await aptInstall(["postgresql"], "a database for the tests", "30 s");
 }
 
-async function redis() {
-  if (!capture("redis-server", ["--version"])) {
-    await aptInstall(["redis-server"], "Redis for the tests", "10 s");
+async function redisAndValkey() {
+  const redis = ["redis-server", "redis-sentinel"];
+  if (redis.some(isMissing)) await aptInstall(redis, "Redis for the tests", "10 s");
+  const valkey = ["valkey-server", "valkey-sentinel", "valkey-tools"];
+  if (["valkey-server", "valkey-sentinel"].some(isMissing)) {
+    await aptInstall(valkey, "Valkey for the tests", "15 s", ...backports());
+  }
+}
+
+const isMissing = (program) => capture("which", [program]) === undefined;
+
+/** How Debian 12 comes to know its backports, which bring it Valkey; later ones have it in the main archive. */
+function backports() {
+  if (!/^VERSION_CODENAME=bookworm$/m.test(readIfThere("/etc/os-release") ?? "")) return [];
+  if (mirrorOf("bookworm-backports")) return [];
+  const mirror = mirrorOf("bookworm");
+  if (!mirror) throw new Problem("apt names no mirror of Debian 12 to take its backports from.");
+  const source = [
+    "Types: deb",
+    `URIs: ${mirror}`,
+    "Suites: bookworm-backports",
+    "Components: main",
+    "Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg",
+  ];
+  const lines = source.map((line) => `'${line}'`).join(" ");
+  return [`printf '%s\\n' ${lines} > /etc/apt/sources.list.d/tidegate-backports.sources`];
+}
+
+/** Where this machine's apt gets a suite of Debian from; undefined when it does not. */
+function mirrorOf(suite) {
+  const format = ["--format", "$(RELEASE)/$(COMPONENT) $(REPO_URI)", "Created-By: Packages"];
+  const targets = capture("apt-get", ["indextargets", ...format])?.split("\n") ?? [];
+  return targets.find((line) => line.startsWith(`${suite}/main `))?.split(" ")[1];
+}
+
+async function prometheus() {
+  if (!capture("prometheus", ["--version"])) {
+    await aptInstall(["prometheus"], "Prometheus for the tests", "20 s");
   }
 }
 
@@ -320,7 +385,8 @@ async function chromium() {
   if (!findChromium()) await aptInstall(["chromium"], "a browser for the demo's tests", "60 s");
 }
 
-async function aptInstall(packages, what, usually) {
+/** Installs what is missing of them, after the commands that apt needs first. */
+async function aptInstall(packages, what, usually, ...first) {
   const missing = packages.filter(
     (name) => !capture("dpkg", ["-s", name])?.includes("Status: install ok installed"),
   );
@@ -329,7 +395,11 @@ async function aptInstall(packages, what, usually) {
     throw new Problem(`Missing: ${what}. Debian's packages for it: ${missing.join(", ")}.`);
   }
   await step(`${what} (${missing.join(", ")})`, usually, () =>
-    asRoot("apt-get update", `apt-get install -y --no-install-recommends ${missing.join(" ")}`),
+    asRoot(
+      ...first,
+      "apt-get update",
+      `apt-get install -y --no-install-recommends ${missing.join(" ")}`,
+    ),
   );
 }
 

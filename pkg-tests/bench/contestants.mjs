@@ -5,11 +5,13 @@
 import { MemoryStore as ExpressStore } from "express-rate-limit";
 import { RateLimiter } from "limiter";
 import { RateLimiterMemory } from "rate-limiter-flexible";
-import { Deduplicator, Limiter } from "../../js/dist/index.js";
+import { Deduplicator, Limiter, MemoryStore, TieredStore } from "../../js/dist/index.js";
 
 const WINDOW_MS = 20 * 86_400_000;
 /** More than any key is called, and so little that no key is whole again before the run ends. */
 export const PLENTY = 10_000;
+/** So much that a share of it lasts. */
+export const ROOMY = 10_000_000;
 
 const limiterOf = (limit) => new Limiter({ limit: { limit, window: "20d" } });
 
@@ -46,6 +48,17 @@ export const consumeSync = (limit) => {
 
 export const consume = (limit) => {
   const limiter = limiterOf(limit);
+  return (keys) => async () => {
+    let admitted = 0;
+    for (const key of keys) if ((await limiter.consume(key)).allowed) admitted += 1;
+    return admitted;
+  };
+};
+
+/** The same in front of a store that is shared. */
+export const tiered = (mode) => (limit) => {
+  const store = new TieredStore({ l2: new MemoryStore(), mode });
+  const limiter = new Limiter({ limit: { limit, window: "20d" }, store });
   return (keys) => async () => {
     let admitted = 0;
     for (const key of keys) if ((await limiter.consume(key)).allowed) admitted += 1;

@@ -1,14 +1,17 @@
-// The rows of the table: what is measured, beside whom. The first contestant of a row is tidegate's.
+// The rows of the table: what is measured, beside whom. The first contestant of a row is tidegate's; where both are,
+// it is the one without tiers.
 
 import * as those from "./contestants.mjs";
 import { keysOf, shuffledKeysOf } from "./measure.mjs";
 
-const { PLENTY } = those;
+const { PLENTY, ROOMY } = those;
 const ONE = 1;
 
 const handles = ["handle.tryConsume", those.handles];
 const consumeSync = ["consumeSync", those.consumeSync];
 const consume = ["await consume", those.consume];
+const tiered = (mode) => [`${mode}, awaited`, those.tiered(mode)];
+const inMemory = ["MemoryStore, awaited", those.consume];
 const clock = ["Date.now() alone", those.clock];
 const map = ["Map counter by hand", those.mapCounter];
 const flexible = ["rate-limiter-flexible, awaited", those.flexible];
@@ -19,7 +22,7 @@ const express = ["express-rate-limit's MemoryStore, awaited", those.expressStore
 function known(keyCount, calls, limit, contestants) {
   return {
     calls,
-    admitted: limit === PLENTY ? calls : 0,
+    admitted: limit === ONE ? 0 : calls,
     contestants: contestants.map(([name, make]) => {
       const contestant = make(limit);
       const there = contestant(keysOf(keyCount))();
@@ -65,6 +68,11 @@ export const rows = {
   "denied: consumeSync, 100 000 keys": () =>
     known(100_000, 400_000, ONE, [consumeSync, map, limiter, express]),
   "denied: await consume, 100 000 keys": () => known(100_000, 400_000, ONE, [consume, flexible]),
+  "tiers: lease, 100 keys": () => known(100, 400_000, ROOMY, [inMemory, tiered("lease")]),
+  "tiers: eager, maxUnsynced 10, 100 keys": () =>
+    known(100, 400_000, ROOMY, [inMemory, tiered("eager")]),
+  "tiers: denied in deny-cache, 100 keys": () =>
+    known(100, 400_000, ONE, [inMemory, tiered("deny-cache")]),
   "first call of a new key: consumeSync": () =>
     fresh(50_000, [consumeSync, map, limiter, flexible]),
   "first call of a new key: handle and tryConsume": () =>

@@ -1,5 +1,6 @@
 // npm run bench: builds, measures each row in a process of its own, and prints one table. Part of a row's
-// name chooses rows: "npm run bench -- denied". With "pauses" the pauses alone are measured.
+// name chooses rows: "npm run bench -- denied". With "pauses" the pauses alone are measured, with "redis" the
+// decisions on a server.
 
 import { join } from "node:path";
 import { build } from "../../js/tools/build.mjs";
@@ -11,7 +12,9 @@ import { rows } from "./rows.mjs";
 const here = (name) => join(root, "pkg-tests/bench", name);
 
 const measured = (script, name) =>
-  run(process.execPath, ["--expose-gc", here(script), name]).then(JSON.parse);
+  run(process.execPath, ["--expose-gc", here(script), ...[name ?? []].flat().map(String)]).then(
+    JSON.parse,
+  );
 
 const line = (cells) => console.log(`| ${cells.join(" | ")} |`);
 
@@ -34,6 +37,20 @@ async function bytes() {
   }
 }
 
+async function operations() {
+  console.log();
+  line([
+    "tiers, 100 keys for 2 s",
+    "calls",
+    "decided here",
+    "operations of the shared store per 1 000 calls",
+  ]);
+  line(["---", "---:", "---:", "---:"]);
+  for (const { name, calls, local, operations } of await measured("operations.mjs")) {
+    line([name, calls, `${(100 * local).toFixed(2)} %`, ((1_000 * operations) / calls).toFixed(3)]);
+  }
+}
+
 async function pauses() {
   // Marking a little at a time is the engine's too, but it tells of it only where it is one collection.
   const engine = ["--no-incremental-marking", "--max-old-space-size=8192"];
@@ -41,11 +58,44 @@ async function pauses() {
   console.log(`\n${(await run(process.execPath, options)).trimEnd()}`);
 }
 
+const IN_FLIGHT = [1, 16, 64, 256, 1_000];
+const FIGURES = ["perSecond", "p50", "p99", "clientMicros", "serverMicros"];
+
+/** The ratio is to the last line of the same number in flight. */
+async function redis() {
+  console.log();
+  line(["in flight", "who", "decisions/s", "×", "p50 ms", "p99 ms", "client µs", "server µs"]);
+  line(["---:", "---", ...Array(6).fill("---:")]);
+  for (const inFlight of IN_FLIGHT) {
+    for (const [at, row] of (await measured("redis.mjs", inFlight)).entries()) {
+      const [perSecond, p50, p99, client, server] = FIGURES.map((figure) => row[figure].value);
+      const rate = [perSecond.toFixed(0), row.perSecond.ratio.toFixed(2)];
+      const times = [p50.toFixed(3), p99.toFixed(2), client.toFixed(1), server.toFixed(1)];
+      line([at === 0 ? inFlight : "", row.name, ...rate, ...times]);
+    }
+  }
+  console.log();
+  line(["65 536 keys on the server", "bytes per key", "as MEMORY USAGE tells"]);
+  line(["---", "---:", "---:"]);
+  for (const { name, used, told } of await measured("redis.mjs", "memory")) {
+    line([name, used.toFixed(0), told]);
+  }
+}
+
+async function gateway() {
+  console.log(`\n${(await run(process.execPath, [here("gateway.mjs")])).trimEnd()}`);
+}
+
+const APART = ["pauses", "redis", "gateway"];
+
 await main(import.meta, async () => {
   const part = process.argv[2] ?? "";
   await setup();
   await build();
-  if (part !== "pauses") await table((name) => name.includes(part));
+  if (!APART.includes(part)) await table((name) => name.includes(part));
+  if (part === "" || "tiers".includes(part)) await operations();
   if (part === "") await bytes();
+  if (part === "" || part === "redis") await redis();
+  if (part === "" || part === "gateway") await gateway();
   if (part === "" || part === "pauses") await pauses();
 });

@@ -20,10 +20,10 @@ export class Browser {
   #demo;
   #chromium;
 
-  static async open() {
+  static async open(args) {
     const browser = new Browser();
     [browser.#demo, browser.#chromium] = await Promise.all([
-      Demo.listening(),
+      Demo.listening(args),
       chromium.launch({ executablePath: findChromium(), args: flags }),
     ]);
     return browser;

@@ -24,8 +24,8 @@ export class Demo {
   }
 
   /** A demo that listens on a free port. */
-  static async listening() {
-    const demo = new Demo(["--port", "0"]);
+  static async listening(args = []) {
+    const demo = new Demo(["--port", "0", ...args]);
     await demo.url();
     return demo;
   }

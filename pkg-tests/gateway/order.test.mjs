@@ -279,7 +279,8 @@ test("a middleware of the server that throws while the store is asked does not s
     ["uncaught: in a handler", "uncaught: in a middleware"],
     stderr,
   );
-  // The queue went on, and what a handler threw on is to be had again when its lease is over.
+  // The queue went on, and what a handler threw on is told and to be had again at once.
+  assert.ok(told.includes("the handler: HANDLER_FAILED"), stdout);
   assert.ok(told.includes("after the middleware: true"), stdout);
   assert.ok(told.includes("after the handler: true"), stdout);
 });

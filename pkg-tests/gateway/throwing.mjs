@@ -13,7 +13,7 @@ const http = createServer();
 const io = new Server(http);
 createGateway({
   store: new Database().store(),
-  events: { chat: { limit: { limit: 100, window: "1s" } }, order: { dedup: { lease: 100 } } },
+  events: { chat: { limit: { limit: 100, window: "1s" } }, order: { dedup: { lease: "1h" } } },
 }).register(io);
 
 let throws = true;
@@ -37,6 +37,7 @@ await once(http, "listening");
 const client = connectTo(`http://127.0.0.1:${http.address().port}`, { transports: ["websocket"] });
 client.emit("chat", "throw", () => {});
 console.log(`after the middleware: ${await client.emitWithAck("chat", "go on")}`);
-client.emit("order", { mid: "a" }, () => {});
+const refused = await client.emitWithAck("order", { mid: "a" });
+console.log(`the handler: ${refused.error.code}`);
 console.log(`after the handler: ${await client.emitWithAck("order", { mid: "a" })}`);
 process.exit();

@@ -20,7 +20,9 @@ use tidegate::dedup::{MessageOp, Tag};
 use tidegate::op::{self, Op, OwnedOp, Reply, Write};
 use tidegate::redis::{decode, encode};
 use tidegate::shard::{self, BatchError, Rows, Tally};
-use tidegate::{Algorithm, Clock, Error, Limit, LimitOptions, Limits, Millis, Timestamp, wire};
+use tidegate::{
+    Algorithm, Clock, Delta, Error, Limit, LimitOptions, Limits, Millis, Timestamp, wire,
+};
 
 #[derive(Default)]
 struct Table {
@@ -59,6 +61,8 @@ impl Rows for Table {
         Ok(())
     }
 }
+
+const START: Timestamp = Timestamp::from_ms(1_790_000_000_000);
 
 fn table() -> Table {
     Table { room: Cell::new(usize::MAX), ..Table::default() }
@@ -130,6 +134,29 @@ fn observe() -> impl Strategy<Value = OwnedOp> {
     )
 }
 
+/// Of a few tiers, and of windows that these tests pass through.
+fn delta() -> impl Strategy<Value = Delta> {
+    (0_u64..5, 0_u64..6, 1_u64..9, 0_u64..600).prop_map(|(node, seq, units, passed)| Delta {
+        node,
+        seq,
+        units,
+        span: START.plus(Millis::from_ms(passed)),
+    })
+}
+
+fn tier() -> impl Strategy<Value = OwnedOp> {
+    let one = || {
+        limits().prop_map(|limits| Limits::new(limits.iter().take(1).cloned().collect()).unwrap())
+    };
+    prop_oneof![
+        (one(), 0_u64..4, 0_u64..200)
+            .prop_map(|(limits, cost, units)| OwnedOp::Reserve(limits, cost, units)),
+        (one(), prop::option::of(delta()), 0_u64..4)
+            .prop_map(|(limits, delta, cost)| OwnedOp::Add(limits, delta, cost)),
+        (one(), delta()).prop_map(|(limits, delta)| OwnedOp::GiveBack(limits, delta)),
+    ]
+}
+
 /// Operations of every kind.
 fn operation() -> impl Strategy<Value = OwnedOp> {
     let cost = || prop_oneof![8 => 1_u64..5, 1 => 1_u64..(1 << 53)];
@@ -140,6 +167,7 @@ fn operation() -> impl Strategy<Value = OwnedOp> {
         1 => span().prop_map(OwnedOp::Block),
         1 => Just(OwnedOp::Unblock),
         1 => limits().prop_map(OwnedOp::Reset),
+        4 => tier(),
         6 => message().prop_map(OwnedOp::Message),
         4 => observe(),
     ]
@@ -155,7 +183,7 @@ fn key(number: u8, op: &OwnedOp) -> String {
 }
 
 fn words(op: &OwnedOp) -> String {
-    encode(&op.as_op()).unwrap()
+    encode(&op.as_op())
 }
 
 /// What the steps answer, on rows of their own.
@@ -181,7 +209,7 @@ proptest! {
         batches in vec((0_u64..300, vec((0_u8..3, operation()), 1..20)), 1..10),
     ) {
         let (rows, model) = (table(), table());
-        let mut now = Timestamp::from_ms(1_790_000_000_000);
+        let mut now = START;
         for (passed, batch) in batches {
             now = now.plus(Millis::from_ms(passed));
             let calls: Vec<(String, String)> =

@@ -11,7 +11,7 @@ const files = execute("tar", ["-tzf", tarball], unpacked)
   .map((name) => name.replace(/^package\//, ""));
 
 test("the tarball holds what the build writes, and nothing else", () => {
-  const besides = ["package.json", "README.md", "LICENSE"];
+  const besides = ["package.json", "README.md", "LICENSE", "dist/sbom.cdx.json"];
   const fromWasm = ["tidegate.js", "tidegate.d.ts", "tidegate_bg.wasm"].map(
     (name) => `dist/wasm/gen/${name}`,
   );

@@ -1,54 +1,23 @@
 // Runs every JavaScript snippet of the README, and compares what it prints with its "// prints:" lines.
 
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
-import { join } from "node:path";
 import { test } from "node:test";
 import { io } from "socket.io-client";
-import { Server } from "../redis/servers.mjs";
+import { freePort, Server } from "../redis/servers.mjs";
 import { TOKEN } from "../redis-rest/proxy.mjs";
 import { serve } from "../redis-rest/served.mjs";
 import { startWorker } from "../workerd.mjs";
+import { prints, snippetsOf, start } from "./snippets.mjs";
 
-const readme = readFileSync(join(import.meta.dirname, "../../README.md"), "utf8");
-/** Beside the packed tarball, so that snippets import what users install. */
-const folder = join(import.meta.dirname, "../node_modules/.snippets");
-
-const snippets = [...readme.matchAll(/(?:<!-- test: (\w+) -->\n)?```js\n(.*?)```/gs)].map(
-  ([, name, code], at) => ({ name: name ?? `snippet ${at + 1}`, code }),
-);
-
-function start({ name, code }, replaced = code) {
-  mkdirSync(folder, { recursive: true });
-  const file = join(folder, `${name.replace(" ", "-")}.mjs`);
-  writeFileSync(file, replaced);
-  const child = spawn(process.execPath, [file], { stdio: ["ignore", "pipe", "pipe"] });
-  const output = { out: "", error: "" };
-  child.stdout.on("data", (text) => {
-    output.out += text;
-  });
-  child.stderr.on("data", (text) => {
-    output.error += text;
-  });
-  return { child, output };
-}
+const snippets = snippetsOf("README.md");
 
 test("the README has a snippet for each kind of user", () => {
   assert.ok(snippets.length >= 5);
 });
 
 for (const snippet of snippets.filter(({ name }) => name.startsWith("snippet"))) {
-  test(snippet.name, async () => {
-    const expected = [...snippet.code.matchAll(/^\/\/ prints: (.*)$/gm)].map(([, line]) => line);
-    assert.ok(expected.length > 0, "a snippet shows what it prints");
-    const { child, output } = start(snippet);
-    const [code] = await once(child, "close");
-    assert.equal(code, 0, output.error);
-    assert.deepEqual(output.out.trimEnd().split("\n"), expected);
-  });
+  test(snippet.name, () => prints(snippet));
 }
 
 test("the Redis snippet shares one bucket", async () => {
@@ -90,6 +59,38 @@ test("the edge snippet is a Worker that limits each address", async () => {
   }
 });
 
+test("the recipe's three servers share one leaky bucket", async () => {
+  const snippet = snippets.find(({ name }) => name === "fleet");
+  const redis = await Server.start();
+  const code = snippet.code.replace("6379", String(redis.port));
+  const ports = await Promise.all([1, 2, 3].map(freePort));
+  const servers = ports.map((PORT) => start(snippet, code, { PORT }));
+  const connect = (port) => io(`http://127.0.0.1:${port}`, { transports: ["websocket"] });
+  const clients = ports.map(connect);
+  try {
+    await Promise.all(clients.map((client) => once(client, "connect")));
+    const started = performance.now();
+    const chat = (client) => client.timeout(5_000).emitWithAck("chat", "hello");
+    const sent = clients.flatMap((client) => Array.from({ length: 10 }, () => chat(client)));
+    const answers = await Promise.all(sent);
+    const leaked = ((performance.now() - started) / 1_000) * 2.5;
+    const admitted = answers.filter(({ ok }) => ok).length;
+    assert.ok(admitted >= 20 && admitted <= 20 + leaked, `${admitted} of 20 and ${leaked}`);
+    const { error } = answers.find(({ ok }) => !ok);
+    assert.deepEqual([error.code, error.limit, error.remaining], ["RATE_LIMITED", 20, 0]);
+    assert.ok(error.retryAfterMs > 0 && error.retryAfterMs <= 400, "one unit leaks in 400 ms");
+  } finally {
+    for (const client of clients) client.close();
+    for (const { child } of servers) child.kill();
+    await Promise.all(servers.map(({ child }) => once(child, "close")));
+    await redis.stop();
+  }
+  assert.deepEqual(
+    servers.map(({ output }) => output.error),
+    ["", "", ""],
+  );
+});
+
 test("the gateway's snippet limits and deduplicates real clients", async () => {
   const snippet = snippets.find(({ name }) => name === "gateway");
   const port = await freePort();
@@ -116,12 +117,3 @@ test("the gateway's snippet limits and deduplicates real clients", async () => {
   }
   assert.equal(output.error, "");
 });
-
-async function freePort() {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address();
-  server.close();
-  await once(server, "close");
-  return port;
-}

@@ -1,45 +1,45 @@
-// RedisStore on a cluster of three masters: every call's keys are of one slot.
+// RedisStore on real clusters of three masters, over each client: every call's keys are of one slot.
 
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { Cluster } from "ioredis";
-import { createCluster } from "redis";
-import { Limiter } from "tidegate";
 import { storeConformance } from "tidegate/conformance";
 import { RedisStore } from "tidegate/redis";
-import { startCluster } from "./servers.mjs";
+import { cluster, disconnect } from "./clients.mjs";
+import { startCluster, stopAll } from "./servers.mjs";
 
-let servers;
-const clients = {};
 let prefixes = 0;
 
-before(async () => {
-  servers = await startCluster();
-  const nodes = servers.map(({ port }) => ({ host: "127.0.0.1", port }));
-  clients.ioredis = new Cluster(nodes);
-  const rootNodes = nodes.map(({ port }) => ({ url: `redis://127.0.0.1:${port}` }));
-  clients["node-redis"] = await createCluster({ rootNodes }).connect();
-});
+for (const [kind, names] of [
+  ["redis", ["ioredis", "node-redis"]],
+  ["valkey", ["iovalkey", "GLIDE"]],
+]) {
+  describe(kind, () => {
+    const clients = {};
+    let servers;
 
-after(async () => {
-  clients.ioredis.disconnect();
-  clients["node-redis"].destroy();
-  await Promise.all(servers.map((server) => server.stop()));
-});
+    before(async () => {
+      servers = await startCluster({ kind });
+      const ports = servers.map(({ port }) => port);
+      for (const name of names) clients[name] = await cluster[name](ports);
+    });
 
-for (const name of ["ioredis", "node-redis"]) {
-  describe(`conformance on a cluster over ${name}`, () => {
-    storeConformance(test, () => new RedisStore(clients[name], { prefix: `p${prefixes++}` }));
+    after(async () => {
+      for (const client of Object.values(clients)) disconnect(client);
+      await stopAll(servers);
+    });
+
+    for (const name of names) {
+      describe(`conformance over ${name}`, () => {
+        storeConformance(test, () => new RedisStore(clients[name], { prefix: `p${prefixes++}` }));
+      });
+    }
+
+    test("no call was ever refused for keys of several slots", async () => {
+      for (const server of servers) {
+        const errors = await server.ask("INFO", "errorstats");
+        assert.match(errors, /NOSCRIPT/, "errors are counted");
+        assert.doesNotMatch(errors, /CROSSSLOT/);
+      }
+    });
   });
 }
-
-test("decisions on keys of many slots are all made", async () => {
-  const store = new RedisStore(clients.ioredis, { prefix: "many" });
-  const limiter = new Limiter({ limit: { limit: 2, window: "1h" }, store, timeout: "10s" });
-  for (const remaining of [1, 0]) {
-    const decisions = await Promise.all(
-      Array.from({ length: 500 }, (_, at) => limiter.consume(`key ${at}`)),
-    );
-    assert.ok(decisions.every((decision) => decision.remaining === remaining));
-  }
-});

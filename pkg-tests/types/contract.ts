@@ -5,6 +5,7 @@ import type * as core from "tidegate";
 import type * as arkos from "tidegate/arkos";
 import type * as compat from "tidegate/compat";
 import type * as conformance from "tidegate/conformance";
+import type * as http from "tidegate/http";
 import type * as redisRest from "tidegate/redis-rest";
 import type * as socketIo from "tidegate/socket.io";
 import type * as contract from "./api.js";
@@ -54,6 +55,7 @@ export type Checked = {
       Same<contract.EventRule, socketIo.EventRule>,
       Same<contract.GatewayOptions, socketIo.GatewayOptions>,
       Same<contract.Gateway, socketIo.Gateway>,
+      Same<contract.HttpLimitOptions, http.HttpLimitOptions>,
     ]
   >;
   classes: Holds<
@@ -64,7 +66,13 @@ export type Checked = {
       SameClass<typeof contract.NoopBurstDetector, typeof core.NoopBurstDetector>,
       SameClass<typeof contract.MemoryStore, typeof core.MemoryStore>,
       SameClass<typeof contract.RedisRestStore, typeof redisRest.RedisRestStore>,
+      SameClass<typeof contract.TieredStore, typeof core.TieredStore>,
       SameClass<typeof contract.MemoryGatewayStore, typeof arkos.MemoryGatewayStore>,
+      SameClass<typeof contract.RedisArkosGatewayStore, typeof arkos.RedisArkosGatewayStore>,
+      SameClass<
+        typeof contract.MultiTierArkosGatewayStore,
+        typeof arkos.MultiTierArkosGatewayStore
+      >,
     ]
   >;
   functions: Holds<
@@ -77,6 +85,10 @@ export type Checked = {
       Same<typeof contract.createGateway, typeof socketIo.createGateway>,
       Same<typeof contract.storeConformance, typeof conformance.storeConformance>,
       Same<typeof contract.onEvent, typeof core.onEvent>,
+      Same<typeof contract.limitFetch, typeof http.limitFetch>,
+      Same<typeof contract.expressLimit, typeof http.expressLimit>,
+      Same<typeof contract.fastifyLimit, typeof http.fastifyLimit>,
+      Same<typeof contract.honoLimit, typeof http.honoLimit>,
       Same<typeof contract.expressRateLimitStore, typeof compat.expressRateLimitStore>,
       Same<typeof contract.fastifyRateLimitStore, typeof compat.fastifyRateLimitStore>,
       Same<typeof contract.nestThrottlerStorage, typeof compat.nestThrottlerStorage>,

@@ -44,7 +44,7 @@ impl FixedWindow {
     }
 
     pub(super) const fn fits(&self, view: &View, cost: u64) -> bool {
-        cost <= self.limit.saturating_sub(view.state.level)
+        view.state.level.saturating_add(cost) <= self.limit
     }
 
     pub(super) const fn charge(&self, view: &mut View, cost: u64) {
@@ -80,5 +80,30 @@ impl FixedWindow {
         let start = view.state.at;
         let open = now.since(start).as_ms() < self.window.get();
         if matches!(old, Shape::Fixed(_)) && open { start } else { now }
+    }
+
+    pub(super) const fn holds_for_ms(&self, view: &View) -> u64 {
+        self.window.get().saturating_sub(view.elapsed_ms).saturating_add(view.behind_ms)
+    }
+
+    pub(super) const fn adds_for_ms(&self) -> u64 {
+        self.window.get()
+    }
+
+    pub(super) fn add(&self, view: &mut View, units: u64, span: Timestamp, now: Timestamp) -> bool {
+        let counts = now.since(span).as_ms() < self.window.get();
+        if counts {
+            if view.state.level == 0 {
+                view.state.at = span.min(now);
+            }
+            view.state.level = view.state.level.saturating_add(units).min(MAX_SAFE);
+        }
+        counts
+    }
+
+    pub(super) fn give_back(&self, view: &mut View, units: u64, span: Timestamp) {
+        if view.state.at == span {
+            self.refund(view, units);
+        }
     }
 }

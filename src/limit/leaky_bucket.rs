@@ -6,6 +6,7 @@
 
 use core::num::NonZeroU64;
 
+use super::share::ON_THE_WAY;
 use super::{State, View, ceil_div};
 use crate::time::{Clock, Millis, Timestamp};
 
@@ -65,8 +66,7 @@ impl LeakyBucket {
     pub(super) fn view(&self, state: State, now: Timestamp, clock: Clock) -> View {
         let behind = state.at.since(now).as_ms();
         if behind == 0 {
-            let elapsed = now.since(state.at).as_ms().min(self.drain_ms);
-            let leaked = elapsed.saturating_mul(self.rate.get());
+            let leaked = now.since(state.at).as_ms().saturating_mul(self.rate.get());
             return View::at(State { level: state.level.saturating_sub(leaked), at: now, ..state });
         }
         if behind > self.drain_ms && clock.may_rebase() {
@@ -111,6 +111,32 @@ impl LeakyBucket {
 
     pub(super) const fn with_used(&self, used: u64, now: Timestamp) -> State {
         State { level: self.debt_of(used), before: 0, at: now }
+    }
+
+    pub(super) const fn holds_for_ms(&self, _: &View) -> u64 {
+        self.drain_ms
+    }
+
+    pub(super) const fn adds_for_ms(&self) -> u64 {
+        self.drain_ms.saturating_add(ON_THE_WAY.as_ms())
+    }
+
+    pub(super) fn add(&self, view: &mut View, units: u64, span: Timestamp, now: Timestamp) -> bool {
+        let counts = now.since(span).as_ms() <= self.adds_for_ms();
+        if counts {
+            let level = view.state.level.saturating_add(self.debt_of(units));
+            view.state.level = level.min(super::EXACT_BELOW.saturating_mul(2));
+        }
+        counts
+    }
+
+    /// What has leaked since may have made room already, so it is not given back once more.
+    pub(super) fn give_back(&self, view: &mut View, units: u64, span: Timestamp) {
+        if span <= view.state.at {
+            let leaked = view.state.at.since(span).as_ms().saturating_mul(self.rate.get());
+            let left = self.debt_of(units).saturating_sub(leaked);
+            view.state.level = view.state.level.saturating_sub(left);
+        }
     }
 }
 

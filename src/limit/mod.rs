@@ -8,6 +8,7 @@ mod fixed_window;
 mod leaky_bucket;
 mod policy;
 mod record;
+mod share;
 mod sliding_window;
 
 pub use decision::{Decision, Reason};
@@ -15,6 +16,8 @@ pub use fixed_window::FixedWindow;
 pub use leaky_bucket::LeakyBucket;
 pub use policy::{Algorithm, Limit, LimitName, LimitOptions, Limits, PolicyError};
 pub use record::{Block, Entry, LimitRecord};
+pub(crate) use share::ON_THE_WAY;
+pub use share::{Adders, Delta, MAX_ADDERS, SHARES, Share};
 pub use sliding_window::SlidingWindow;
 
 use core::num::NonZeroU64;
@@ -28,7 +31,7 @@ pub const MAX_LIMITS: usize = 8;
 pub const MAX_RECORD_CHARS: usize = 512;
 
 /// Capacity times window stays below this, so that every sum of a decision is exact in a double.
-const EXACT_BELOW: u64 = 1 << 51;
+pub(crate) const EXACT_BELOW: u64 = 1 << 51;
 
 /// One limit's state. What the numbers mean is its [`Shape`]'s business.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -163,6 +166,32 @@ impl Shape {
 
     pub(crate) fn reset_after(&self, view: &View) -> Millis {
         Millis::from_ms(each!(self, shape => shape.reset_after_ms(view)))
+    }
+
+    /// Names the window that a view is in.
+    pub(crate) fn span(&self, view: &View, now: Timestamp) -> Timestamp {
+        if matches!(self, Self::Bucket(_)) { now } else { view.state.at }
+    }
+
+    /// How long what is charged from now on counts in the view's span.
+    pub(crate) fn holds_for(&self, view: &View) -> Millis {
+        Millis::from_ms(each!(self, shape => shape.holds_for_ms(view)))
+    }
+
+    /// Charges what was admitted elsewhere in the span, whether it fits or not; false when that span is
+    /// so long over that it counts nowhere.
+    pub(crate) fn add(&self, view: &mut View, units: u64, span: Timestamp, now: Timestamp) -> bool {
+        each!(self, shape => shape.add(view, units, span, now))
+    }
+
+    /// Takes off what was charged in the span and not spent, as far as it is still charged.
+    pub(crate) fn give_back(&self, view: &mut View, units: u64, span: Timestamp) {
+        each!(self, shape => shape.give_back(view, units, span));
+    }
+
+    /// How long a delta may count, and so its number has to be remembered.
+    pub(crate) fn adds_for(&self) -> Millis {
+        Millis::from_ms(each!(self, shape => shape.adds_for_ms()))
     }
 
     /// When `state`, left alone, is whole: from then on its key may vanish.

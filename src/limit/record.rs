@@ -1,6 +1,7 @@
 //! The record of one key: every limit's state by name, and the block. A decision over several limits
 //! is a step on this one value, and so all-or-nothing on every store.
 
+use super::share::{Adders, Delta, SHARES, Share};
 use super::{Decision, Limit, LimitName, Limits, Reason, Shape, State, View};
 use crate::time::{Clock, Millis, Timestamp};
 
@@ -38,6 +39,8 @@ pub struct Entry {
 pub struct LimitRecord {
     /// The block, if one was asked for.
     pub block: Option<Block>,
+    /// Which tiers' deltas have been counted, if any.
+    pub adders: Option<Adders>,
     /// The limits that are not whole.
     pub entries: Vec<Entry>,
 }
@@ -117,6 +120,105 @@ impl LimitRecord {
         *self != before
     }
 
+    /// Consumes, and takes up to `units` more for a tier to spend.
+    pub fn reserve(
+        &mut self,
+        limits: &Limits,
+        cost: u64,
+        units: u64,
+        now: Timestamp,
+        clock: Clock,
+    ) -> (Option<Share>, bool) {
+        let (decision, mut changed) = self.consume(limits, cost, now, clock);
+        let most = decision.remaining.checked_div(SHARES).unwrap_or(0);
+        let granted = if decision.allowed() { units.min(most) } else { 0 };
+        if granted > 0 {
+            changed |= self.consume(limits, granted, now, clock).1;
+        }
+        (self.share(limits, decision, granted, now, clock), changed)
+    }
+
+    /// Adds what a tier has admitted already, then consumes.
+    pub fn add(
+        &mut self,
+        limits: &Limits,
+        delta: Option<&Delta>,
+        cost: u64,
+        now: Timestamp,
+        clock: Clock,
+    ) -> (Option<Share>, bool) {
+        let added = delta.is_some_and(|delta| {
+            self.apply(limits, delta, now, clock, &|shape, view| {
+                shape.add(view, delta.units, delta.span, now)
+            })
+        });
+        let (decision, changed) = self.consume(limits, cost, now, clock);
+        (self.share(limits, decision, 0, now, clock), added || changed)
+    }
+
+    /// Takes back what a tier did not spend, as far as it still counts.
+    pub fn give_back(
+        &mut self,
+        limits: &Limits,
+        delta: &Delta,
+        now: Timestamp,
+        clock: Clock,
+    ) -> bool {
+        let known = |limit: &Limit| {
+            self.entries.iter().any(|e| e.name == *limit.name() && e.shape == *limit.shape())
+        };
+        if !limits.iter().all(known) {
+            return false;
+        }
+        self.apply(limits, delta, now, clock, &|shape, view| {
+            let before = view.state;
+            shape.give_back(view, delta.units, delta.span);
+            view.state != before
+        })
+    }
+
+    /// Changes the limits' states once per delta; remembers that it did. True when it did.
+    fn apply(
+        &mut self,
+        limits: &Limits,
+        delta: &Delta,
+        now: Timestamp,
+        clock: Clock,
+        change: &dyn Fn(&Shape, &mut View) -> bool,
+    ) -> bool {
+        if self.adders.as_ref().is_some_and(|adders| adders.until > now && adders.has(delta)) {
+            return false;
+        }
+        let mut seats = self.seats(limits, now, clock);
+        seats.retain_mut(|seat| change(seat.limit.shape(), &mut seat.view));
+        let changed = self.keep(&seats, |_| true);
+        if changed {
+            let memory = limits.iter().map(|limit| limit.shape().adds_for()).max();
+            // A clock that was set back may show the delta's time again.
+            let until = now.max(delta.span).plus(memory.unwrap_or(Millis::ZERO));
+            self.adders.get_or_insert_default().note(delta, until);
+            self.prune(now, clock);
+        }
+        changed
+    }
+
+    /// What a tier may decide by from now on; `None` for several limits, which no tier decides on.
+    fn share(
+        &self,
+        limits: &Limits,
+        decision: Decision,
+        granted: u64,
+        now: Timestamp,
+        clock: Clock,
+    ) -> Option<Share> {
+        limits.single()?;
+        let seats = self.seats(limits, now, clock);
+        let Seat { limit, view } = seats.first()?;
+        let shape = limit.shape();
+        let (span, holds_for) = (shape.span(view, now), shape.holds_for(view));
+        Some(Share { decision, granted, span, holds_for, state: view.state, now })
+    }
+
     /// Denies every call for that long.
     pub fn block(&mut self, duration: Millis, now: Timestamp, clock: Clock) {
         self.block = Some(Block { until: now.plus(duration), duration });
@@ -138,7 +240,9 @@ impl LimitRecord {
     #[must_use]
     pub fn whole_at(&self) -> Timestamp {
         let entries = self.entries.iter().map(|entry| entry.shape.whole_at(entry.state));
-        entries.chain(self.block.map(|block| block.until)).max().unwrap_or_default()
+        let block = self.block.map(|block| block.until);
+        let adders = self.adders.as_ref().map(|adders| adders.until);
+        entries.chain(block).chain(adders).max().unwrap_or_default()
     }
 
     fn blocked_for(&self, now: Timestamp, clock: Clock) -> Millis {
@@ -178,6 +282,7 @@ impl LimitRecord {
             let view = entry.shape.view(entry.state, now, clock);
             entry.shape.reset_after(&view) > Millis::ZERO
         });
+        self.adders = self.adders.take().filter(|adders| adders.until > now);
         self.block = self.block.and_then(|block| {
             let left = block.left(now, clock);
             (left > Millis::ZERO).then(|| Block { until: now.plus(left), ..block })

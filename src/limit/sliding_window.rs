@@ -135,4 +135,40 @@ impl SlidingWindow {
         let start = now.as_ms().saturating_sub(now.as_ms() % self.window);
         State { level: used, before: 0, at: Timestamp::from_ms(start) }
     }
+
+    pub(super) const fn holds_for_ms(&self, view: &View) -> u64 {
+        self.window.get().saturating_sub(view.elapsed_ms).saturating_add(view.behind_ms)
+    }
+
+    pub(super) const fn adds_for_ms(&self) -> u64 {
+        self.window.get().saturating_mul(2)
+    }
+
+    pub(super) fn add(&self, view: &mut View, units: u64, span: Timestamp, _: Timestamp) -> bool {
+        let most = super::EXACT_BELOW / self.window;
+        let counted = self.counted_in(view, span);
+        if let Some(count) = counted {
+            *count = count.saturating_add(units).min(most);
+            return true;
+        }
+        false
+    }
+
+    pub(super) fn give_back(&self, view: &mut View, units: u64, span: Timestamp) {
+        if let Some(count) = self.counted_in(view, span) {
+            *count = count.saturating_sub(units);
+        }
+    }
+
+    /// The count of the window that begins at `span`, unless it weighs nothing any more.
+    fn counted_in<'a>(&self, view: &'a mut View, span: Timestamp) -> Option<&'a mut u64> {
+        let age_ms = view.state.at.since(span).as_ms();
+        if age_ms == 0 {
+            Some(&mut view.state.level)
+        } else if age_ms <= self.window.get() {
+            Some(&mut view.state.before)
+        } else {
+            None
+        }
+    }
 }

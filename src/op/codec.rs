@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! 1l|b<until>,<duration>|<name>=b,<rate>,<window>,<burst>,<debt>,<at>.
+//! 1l|a<until>,<tier>,<number>,<tier>,<number>|<name>=…                  (after the block, if there is one)
 //! 1l|<name>=f,<limit>,<window>,<used>,<start>|<name>=s,<limit>,<window>,<prev>,<curr>,<start>.
 //! 1c|<token>|<lease until>|<payload>.
 //! 1d|<token>|<until>|<payload>|<result>.
@@ -15,8 +16,8 @@ use super::Record;
 use crate::burst::{Burst, Trigger};
 use crate::dedup::{MAX_RESULT_BYTES, Message, Tag};
 use crate::limit::{
-    Block, Entry, FixedWindow, LeakyBucket, LimitName, LimitRecord, MAX_LIMITS, MAX_RECORD_CHARS,
-    Shape, SlidingWindow, State,
+    Adders, Block, EXACT_BELOW, Entry, FixedWindow, LeakyBucket, LimitName, LimitRecord,
+    MAX_ADDERS, MAX_LIMITS, MAX_RECORD_CHARS, Shape, SlidingWindow, State,
 };
 use crate::time::{MAX_SAFE, Millis, Timestamp};
 
@@ -38,7 +39,7 @@ pub fn encode(record: &Record) -> Option<String> {
     text.push(END);
     let fits = match record {
         Record::Limits(limits) => {
-            limits.entries.len() <= MAX_LIMITS && text.len() <= MAX_RECORD_CHARS
+            limits.entries.len() <= MAX_LIMITS && text.len() <= most_chars(limits.adders.as_ref())
         }
         Record::Message(_) | Record::Burst(_) => true,
     };
@@ -53,12 +54,36 @@ pub fn decode(text: &str) -> Result<Record, Corrupt> {
     read(text).ok_or(Corrupt)
 }
 
+/// What tiers left behind is not counted: it can be cut off, and costs then no more than that.
+fn most_chars(adders: Option<&Adders>) -> usize {
+    adders.map_or(MAX_RECORD_CHARS, |adders| {
+        adders_text(adders).len().saturating_add(MAX_RECORD_CHARS)
+    })
+}
+
+fn adders_text(adders: &Adders) -> String {
+    let mut text = String::from("|a");
+    push_numbers(&mut text, &[adders.until.as_ms()]);
+    for (node, seq) in &adders.newest {
+        text.push(',');
+        push_numbers(&mut text, &[*node, *seq]);
+    }
+    text
+}
+
+fn read_adders(text: &str) -> Option<Adders> {
+    let numbers: Vec<u64> = text.split(',').map(number).collect::<Option<_>>()?;
+    let (until, newest) = numbers.split_first()?;
+    let pairs = newest.as_chunks().0.iter().map(|[node, seq]| (*node, *seq)).collect::<Vec<_>>();
+    let whole = newest.len() % 2 == 0 && (1..=MAX_ADDERS).contains(&pairs.len());
+    whole.then_some(Adders { until: Timestamp::from_ms(*until), newest: pairs })
+}
+
 fn read(text: &str) -> Option<Record> {
-    let fits = text.len() <= MAX_RECORD_CHARS;
     let text = text.strip_suffix(END)?;
     let (head, body) = text.split_once('|').unwrap_or((text, ""));
     match head {
-        "1l" if fits && !text.ends_with('|') => read_limits(body).map(Record::Limits),
+        "1l" if !text.ends_with('|') => read_limits(body).map(Record::Limits),
         "1c" | "1d" => read_message(head, body).map(Record::Message),
         "1t" => read_burst(Trigger::Tumbling, body).map(Record::Burst),
         "1s" => read_burst(Trigger::Sliding, body).map(Record::Burst),
@@ -98,6 +123,9 @@ fn limits_text(record: &LimitRecord) -> String {
         text.push_str("|b");
         push_numbers(&mut text, &[block.until.as_ms(), block.duration.as_ms()]);
     }
+    if let Some(adders) = &record.adders {
+        text.push_str(&adders_text(adders));
+    }
     for Entry { name, shape, state } in &record.entries {
         let State { level, before, at } = *state;
         let at = at.as_ms();
@@ -125,18 +153,22 @@ fn read_limits(body: &str) -> Option<LimitRecord> {
     for part in body.split('|').filter(|_| !body.is_empty()) {
         match part.split_once('=') {
             Some((name, entry)) => record.entries.push(read_entry(LimitName::parse(name)?, entry)?),
-            None => {
-                let [until, duration] = numbers(part.strip_prefix('b')?)?;
-                let block =
-                    Block { until: Timestamp::from_ms(until), duration: Millis::from_ms(duration) };
-                let first = record.entries.is_empty() && record.block.replace(block).is_none();
-                if !first {
-                    return None;
-                }
-            }
+            None if !record.entries.is_empty() || record.adders.is_some() => return None,
+            None => match (part.strip_prefix('a'), record.block) {
+                (Some(adders), _) => record.adders = Some(read_adders(adders)?),
+                (None, None) => record.block = Some(read_block(part.strip_prefix('b')?)?),
+                (None, Some(_)) => return None,
+            },
         }
     }
-    (record.entries.len() <= MAX_LIMITS).then_some(record)
+    let most_chars = most_chars(record.adders.as_ref());
+    let fits = body.len() < most_chars && record.entries.len() <= MAX_LIMITS;
+    fits.then_some(record)
+}
+
+fn read_block(text: &str) -> Option<Block> {
+    let [until, duration] = numbers(text)?;
+    Some(Block { until: Timestamp::from_ms(until), duration: Millis::from_ms(duration) })
 }
 
 fn read_entry(name: LimitName, text: &str) -> Option<Entry> {
@@ -147,17 +179,17 @@ fn read_entry(name: LimitName, text: &str) -> Option<Entry> {
             let [rate, window_ms, burst, level, at] = numbers(rest)?;
             let bucket = LeakyBucket::new(rate, window(window_ms), burst)?;
             let reduced = bucket.window_ms() == window_ms;
-            (reduced.then_some(Shape::Bucket(bucket))?, level, 0, at, burst.checked_mul(window_ms)?)
+            (reduced.then_some(Shape::Bucket(bucket))?, level, 0, at, EXACT_BELOW.checked_mul(2)?)
         }
         "f" => {
             let [limit, window_ms, level, at] = numbers(rest)?;
-            (Shape::Fixed(FixedWindow::new(limit, window(window_ms))?), level, 0, at, limit)
+            (Shape::Fixed(FixedWindow::new(limit, window(window_ms))?), level, 0, at, MAX_SAFE)
         }
         "s" => {
             let [limit, window_ms, before, level, at] = numbers(rest)?;
             let aligned = at.checked_rem(window_ms)? == 0;
             let shape = SlidingWindow::new(limit, window(window_ms)).filter(|_| aligned)?;
-            (Shape::Sliding(shape), level, before, at, limit)
+            (Shape::Sliding(shape), level, before, at, EXACT_BELOW.checked_div(window_ms)?)
         }
         _ => return None,
     };

@@ -3,7 +3,7 @@
 use super::Op;
 use crate::burst::BurstPolicy;
 use crate::dedup::{MessageOp, Tag};
-use crate::limit::Limits;
+use crate::limit::{Delta, Limits};
 use crate::time::Millis;
 
 /// An operation with everything that belongs to it.
@@ -21,6 +21,12 @@ pub enum OwnedOp {
     Unblock,
     /// As [`Op::Reset`].
     Reset(Limits),
+    /// As [`Op::Reserve`]: cost, units.
+    Reserve(Limits, u64, u64),
+    /// As [`Op::GiveBack`].
+    GiveBack(Limits, Delta),
+    /// As [`Op::Add`].
+    Add(Limits, Option<Delta>, u64),
     /// As [`Op::Message`].
     Message(MessageOp),
     /// As [`Op::Observe`].
@@ -38,6 +44,11 @@ impl OwnedOp {
             Self::Block(duration) => Op::Block { duration: *duration },
             Self::Unblock => Op::Unblock,
             Self::Reset(limits) => Op::Reset { limits },
+            Self::Reserve(limits, cost, units) => {
+                Op::Reserve { limits, cost: *cost, units: *units }
+            }
+            Self::GiveBack(limits, delta) => Op::GiveBack { limits, delta: *delta },
+            Self::Add(limits, delta, cost) => Op::Add { limits, delta: *delta, cost: *cost },
             Self::Message(op) => Op::Message(op),
             Self::Observe(policy, weight, nonce) => {
                 Op::Observe { policy, weight: *weight, nonce: nonce.as_ref() }

@@ -8,7 +8,7 @@ use super::{Answer, Call, Store};
 use crate::dedup::Message;
 use crate::engine;
 use crate::error::Error;
-use crate::limit::LimitRecord;
+use crate::limit::{LimitRecord, MAX_RECORD_CHARS};
 use crate::op::{self, Op, Record, Reply, StepError, Write};
 use crate::time::{Clock, Millis, Timestamp};
 
@@ -76,7 +76,7 @@ pub(crate) fn plan<E>(
     let write = match (write, blank) {
         (Write::Keep, _) | (Write::Delete, None) => None,
         (Write::Put(record, ttl), _) => {
-            let text = op::encode(&record)
+            let text = text_of(record)
                 .ok_or(Error::Unsupported("more limits on one key than a record holds"))?;
             Some((text, ttl))
         }
@@ -85,6 +85,26 @@ pub(crate) fn plan<E>(
         }
     };
     Ok(Plan { reply, write })
+}
+
+/// The record's text, no longer than a database was promised: the tiers heard of longest ago are forgotten
+/// first. A delta of theirs whose reply was lost may then count twice.
+fn text_of(mut record: Record) -> Option<String> {
+    loop {
+        let text = op::encode(&record)?;
+        if text.len() <= MAX_RECORD_CHARS {
+            return Some(text);
+        }
+        let Record::Limits(LimitRecord { adders, .. }) = &mut record else {
+            return Some(text);
+        };
+        let known = adders.as_mut()?;
+        if known.newest.len() > 1 {
+            known.newest.remove(0);
+        } else {
+            *adders = None;
+        }
+    }
 }
 
 /// What stands for "nothing" where there was something: a delete would not be conditional, and could

@@ -11,9 +11,11 @@
 mod cas;
 mod key;
 mod memory;
+mod records;
 pub mod redis;
 pub mod shard;
 mod slots;
+pub mod tier;
 pub mod wire;
 
 pub use cas::{Cas, CasStore};
@@ -21,8 +23,8 @@ pub(crate) use cas::{MAX_TRIES, plan};
 #[cfg(any(test, feature = "worker"))]
 pub(crate) use key::push_wtf8;
 pub use key::{Key, Kind};
-pub use memory::{LimiterId, MemoryStore, MemoryTable, OnFull, Slot};
-pub use slots::Full;
+pub use memory::{LimiterId, MemoryStore, MemoryTable, OnFull};
+pub use slots::{Full, Slot};
 
 use core::future::Future;
 

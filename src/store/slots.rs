@@ -3,6 +3,24 @@
 
 use crate::time::Timestamp;
 
+/// Where a row is, and which of the rows that have been there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot {
+    /// The place.
+    pub index: u32,
+    /// Differs each time the place is used anew.
+    pub generation: u32,
+}
+
+impl Slot {
+    /// The generation of an index that is always told which slots were freed: whatever is there.
+    pub const ANY: u32 = u32::MAX;
+
+    pub(super) const fn holds(self, generation: u32) -> bool {
+        self.generation == Self::ANY || self.generation == generation
+    }
+}
+
 /// Rows are allocated this many at a time, so that growing never moves a row.
 const CHUNK_ROWS: usize = 4_096;
 /// How many rows each insertion looks at for what is over.

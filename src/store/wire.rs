@@ -6,10 +6,10 @@ use core::fmt::Write as _;
 use crate::burst::{BurstPolicy, Observation, Trigger};
 use crate::dedup::{MAX_RESULT_BYTES, MessageOp, MessageReply, Tag};
 use crate::error::Error;
-use crate::limit::{Decision, FixedWindow, LeakyBucket, Limit, LimitName, Limits, Shape};
-use crate::limit::{Reason, SlidingWindow};
+use crate::limit::{Decision, Delta, FixedWindow, LeakyBucket, Limit, LimitName, Limits, Reason};
+use crate::limit::{Shape, Share, SlidingWindow};
 use crate::op::{OwnedOp, Reply, number, numbers};
-use crate::time::{MAX_SAFE, Millis};
+use crate::time::{MAX_SAFE, Millis, Timestamp};
 
 /// The operation of these words; `None` for anything that [`encode`](super::redis::encode) does not write.
 #[must_use]
@@ -20,6 +20,7 @@ pub fn read(words: &str) -> Option<OwnedOp> {
         "B" => span(rest).map(OwnedOp::Block),
         "U" => rest.is_empty().then_some(OwnedOp::Unblock),
         "X" => limits(rest.strip_prefix(';')?).map(OwnedOp::Reset),
+        "V" | "A" | "Y" => tier_op(letter, rest),
         "O" => observe(rest),
         _ => message(letter, rest).map(OwnedOp::Message),
     }
@@ -33,6 +34,23 @@ fn limits_op(letter: &str, rest: &str) -> Option<OwnedOp> {
         "P" => OwnedOp::Peek(limits, cost),
         _ => OwnedOp::Refund(limits, cost),
     })
+}
+
+/// What a tier asks: of one limit, which the step sees to.
+fn tier_op(letter: &str, rest: &str) -> Option<OwnedOp> {
+    let [cost, text, last] = rest.splitn(3, ';').collect::<Vec<_>>().try_into().ok()?;
+    let limits = limits(text)?;
+    Some(match letter {
+        "V" => OwnedOp::Reserve(limits, number(cost)?, number(last)?),
+        "A" if last.is_empty() => OwnedOp::Add(limits, None, number(cost)?),
+        "A" => OwnedOp::Add(limits, Some(delta(last)?), number(cost)?),
+        _ => cost.is_empty().then_some(OwnedOp::GiveBack(limits, delta(last)?))?,
+    })
+}
+
+fn delta(text: &str) -> Option<Delta> {
+    let [node, seq, units, span] = numbers(text)?;
+    Some(Delta { node, seq, units, span: Timestamp::from_ms(span) })
 }
 
 fn limits(text: &str) -> Option<Limits> {
@@ -138,10 +156,11 @@ impl Replies {
         }
         self.count = self.count.saturating_add(1);
         match answer {
-            Ok(Reply::Decision(decision)) => self.decision(decision),
+            Ok(Reply::Decision(decision)) => self.numbers(&decided(decision)),
+            Ok(Reply::Share(share)) => self.share(share),
             Ok(Reply::Message(reply)) => self.message(reply),
             Ok(Reply::Observation(observation)) => self.observation(observation),
-            Ok(Reply::Done) => {}
+            Ok(Reply::Done) => self.numbers(&[1]),
             Err(error) => {
                 self.packed.push('!');
                 self.texts.push(refusal(error));
@@ -155,29 +174,37 @@ impl Replies {
         core::iter::once(self.packed).chain(self.texts).collect()
     }
 
-    fn decision(&mut self, decision: &Decision) {
-        let Decision { reason, decided_by, remaining, retry_after, reset_after, .. } = *decision;
-        let reason = match reason {
-            Reason::Ok => 0,
-            Reason::Limited => 1,
-            Reason::Never => 2,
-            Reason::Blocked => 3,
-        };
-        let decided_by = u64::try_from(decided_by).unwrap_or(MAX_SAFE);
-        let retry_after = retry_after.map_or(0, Millis::as_ms);
-        self.numbers(&[remaining, reset_after.as_ms(), retry_after, reason, decided_by]);
+    fn share(&mut self, share: &Share) {
+        let Share { decision, granted, span, holds_for, state, now } = share;
+        let [remaining, reset_after, retry_after, reason, decided_by] = decided(decision);
+        let (level, before, at) = (state.level, state.before, state.at.as_ms());
+        let (span, holds_for, now) = (span.as_ms(), holds_for.as_ms(), now.as_ms());
+        self.numbers(&[
+            remaining,
+            reset_after,
+            retry_after,
+            reason,
+            decided_by,
+            *granted,
+            span,
+            holds_for,
+            level,
+            before,
+            at,
+            now,
+        ]);
     }
 
     fn message(&mut self, reply: &MessageReply) {
         match reply {
-            MessageReply::Flag(true) => {}
-            MessageReply::Flag(false) => self.numbers(&[1]),
-            MessageReply::Absent => self.numbers(&[2]),
-            MessageReply::Fresh => self.numbers(&[3]),
-            MessageReply::Mismatch => self.numbers(&[4]),
-            MessageReply::InProgress { retry_after } => self.numbers(&[5, retry_after.as_ms()]),
+            MessageReply::Flag(true) => self.numbers(&[1]),
+            MessageReply::Flag(false) => self.numbers(&[2]),
+            MessageReply::Absent => self.numbers(&[3]),
+            MessageReply::Fresh => self.numbers(&[4]),
+            MessageReply::Mismatch => self.numbers(&[5]),
+            MessageReply::InProgress { retry_after } => self.numbers(&[6, retry_after.as_ms()]),
             MessageReply::Duplicate { result } => {
-                self.numbers(&[6]);
+                self.numbers(&[7]);
                 self.texts.push(result.as_deref().unwrap_or_default().into());
             }
         }
@@ -198,6 +225,20 @@ impl Replies {
             let _ = write!(self.packed, "{comma}{number}");
         }
     }
+}
+
+/// A decision in numbers.
+fn decided(decision: &Decision) -> [u64; 5] {
+    let Decision { reason, decided_by, remaining, retry_after, reset_after, .. } = *decision;
+    let reason = match reason {
+        Reason::Ok => 0,
+        Reason::Limited => 1,
+        Reason::Never => 2,
+        Reason::Blocked => 3,
+    };
+    let decided_by = u64::try_from(decided_by).unwrap_or(MAX_SAFE);
+    let retry_after = retry_after.map_or(0, Millis::as_ms);
+    [remaining, reset_after.as_ms(), retry_after, reason, decided_by]
 }
 
 /// Why an operation was refused, in the script's words where it has some.

@@ -73,8 +73,7 @@ impl Objects {
     }
 
     fn ask(&self, shard: u32, part: &[&Call]) -> Result<JsFuture, JsValue> {
-        let words: Vec<_> =
-            part.iter().filter_map(|call| redis::encode(&call.op.as_op())).collect();
+        let words: Vec<_> = part.iter().map(|call| redis::encode(&call.op.as_op())).collect();
         let keys = part.iter().map(|call| call.key.as_str());
         let batch = shard::batch(self.shards, keys.zip(words.iter().map(String::as_str)));
         js::ask(&self.namespace, &self.name(shard), "/", &batch)

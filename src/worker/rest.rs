@@ -59,8 +59,7 @@ impl Rest {
 
     /// By the script's hash, and with its text where the server does not know the hash.
     async fn eval(&self, calls: &[Call]) -> Result<Vec<String>, String> {
-        let words: Vec<_> =
-            calls.iter().filter_map(|call| redis::encode(&call.op.as_op())).collect();
+        let words: Vec<_> = calls.iter().map(|call| redis::encode(&call.op.as_op())).collect();
         let keys = calls.iter().map(|call| call.key.as_str().to_owned());
         // The empty argument: the server's clock decides.
         let arguments: Vec<String> = core::iter::once(calls.len().to_string())

@@ -2,6 +2,7 @@ import { rules } from "/rules.mjs";
 import { io } from "/socket.io/socket.io.esm.min.js";
 import { Card } from "./card.js";
 import { Journal } from "./journal.js";
+import { Nodes } from "./nodes.js";
 import { say } from "./words.js";
 
 const ANSWER_TIMEOUT_MS = 10_000;
@@ -20,7 +21,9 @@ const actions = {
 
 // Kept over a reload, and so are its budgets.
 sessionStorage.guest ??= `guest-${newId()}`;
-const socket = io({ auth: { user: sessionStorage.guest } });
+const auth = { user: sessionStorage.guest };
+const socket = io({ auth, transports: ["websocket", "polling"] });
+const nodes = new Nodes(document.getElementById("nodes"), auth);
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 const journal = new Journal(document.getElementById("journal"));
 const cards = new Map(
@@ -40,7 +43,7 @@ async function press(event, action) {
 }
 
 async function deliver(event, mid) {
-  const ack = await socket
+  const ack = await (nodes.turn() ?? socket)
     .timeout(ANSWER_TIMEOUT_MS)
     .emitWithAck(event, { mid })
     .catch(() => undefined);
@@ -55,6 +58,7 @@ function kindOf(event, mid, ack) {
   const last = accepted.get(event);
   if (last?.mid === mid && last.text === text) return "duplicate";
   accepted.set(event, { mid, text });
+  nodes.handled(ack.node);
   return "accepted";
 }
 
@@ -81,6 +85,9 @@ socket.on("budget", (event, decision) => {
   cards.get(event).decided(decision, performance.now());
   wake();
 });
+
+socket.on("fleet", (count) => nodes.open(count));
+socket.on("alarm", (alarm) => nodes.alarm(alarm));
 
 const connection = document.getElementById("connection");
 function connected(state, text) {

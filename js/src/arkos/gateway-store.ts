@@ -1,3 +1,4 @@
+import { show, TidegateError } from "../errors.js";
 import { bad } from "../options.js";
 
 /** The store interface of the Arkos gateway. `ttl` is in seconds, `windowMs` in milliseconds. */
@@ -16,6 +17,23 @@ export interface ArkosGatewayStore {
 
 /** The methods of an ArkosGatewayStore. */
 export const ARKOS_METHODS = ["increment", "clear", "has", "set", "setIfNotExists"] as const;
+
+/** What `increment` answered, if that can be. */
+export function checkCounted(answer: unknown): { count: number; resetAt: number } {
+  const { count, resetAt } = (answer ?? {}) as { count?: unknown; resetAt?: unknown };
+  if (!Number.isSafeInteger(count) || (count as number) < 1) {
+    throw nonsense("increment", "a count that is a positive integer", count);
+  }
+  if (typeof resetAt !== "number" || !Number.isFinite(resetAt)) {
+    throw nonsense("increment", "a resetAt in milliseconds", resetAt);
+  }
+  return { count: count as number, resetAt };
+}
+
+export function nonsense(method: string, expected: string, answer: unknown): TidegateError {
+  const text = `the store's ${method}() must answer ${expected}, but answered ${show(answer)}`;
+  return new TidegateError("store", text);
+}
 
 const MAX_SPAN_MS = 365 * 86_400_000;
 

@@ -33,7 +33,7 @@ export function urlOf(value: unknown, token: string): string {
   bad(
     "bad_policy",
     'option "url"',
-    String(shown).includes(token) ? "(the token is in it)" : shown,
+    typeof shown === "string" && shown.includes(token) ? "(the token is in it)" : shown,
     'an "https://" URL, or "http://" to this machine, without user name, password, query and fragment',
   );
 }

@@ -1,12 +1,15 @@
-import { Pending, type Waiter } from "../pending.js";
+import type { Pending } from "../pending.js";
+import { Operation, type Read, runsOf } from "./operation.js";
 import { Replies } from "./replies.js";
 
-/** Sends the operations of one batch: the key of each, and the operations themselves as the script's arguments. */
+/** Sends one batch: the key of each operation, and the operations as the script's arguments. */
 export type SendBatch = (keys: string[], ops: string[]) => Promise<unknown>;
 
 export interface BatchesOptions {
   /** Which operations may travel together: all, or those of one cluster slot. */
   group(key: string): number;
+  /** Whether all of them may. */
+  isOne(): boolean;
   /**
    * Whether, while others are under way, the next batch waits for what the replies that are being read ask
    * for in turn. Never where each request to a Worker is a world of its own: what one of them has begun ends
@@ -15,34 +18,48 @@ export interface BatchesOptions {
   lingers: boolean;
 }
 
+/** So many calls keep the server busy while replies are read here. */
+const BUSY = 3;
+/** The most characters of a call's operations, unless one of them alone has more. */
+const MOST_LENGTH = 512 * 1024;
+/** Fewer operations than this are not worth a call of their own. */
+const FEW = 8;
+
 /**
  * Collects the operations that are asked for in the same tick, and sends them together, in order. A lone
- * one goes as soon as the tick is over.
+ * one goes as soon as the tick is over, or while others are under way a moment later.
  */
 export class Batches {
   readonly #send: SendBatch;
   readonly #maxBatch: number;
-  readonly #options: BatchesOptions;
+  readonly #group: BatchesOptions["group"];
+  readonly #isOne: BatchesOptions["isOne"];
+  readonly #lingers: boolean;
   #waiting: Operation<unknown>[] = [];
+  /** Calls to the server. */
   #underWay = 0;
+  /** Turns in which callers are still to be answered. */
+  #turns = 0;
 
-  constructor(send: SendBatch, maxBatch: number, options: BatchesOptions) {
+  constructor(send: SendBatch, maxBatch: number, { group, isOne, lingers }: BatchesOptions) {
     this.#send = send;
     this.#maxBatch = maxBatch;
-    this.#options = options;
+    this.#group = group;
+    this.#isOne = isOne;
+    this.#lingers = lingers && typeof setImmediate === "function";
+  }
+
+  /** Whether operations that are added one after the other travel so, whatever their keys. */
+  get isOne(): boolean {
+    return this.#isOne();
   }
 
   /** Answers what `read` makes of the operation's reply. */
-  add<T>(
-    key: string,
-    op: string,
-    read: (numbers: readonly number[], replies: Replies) => T,
-  ): Pending<T> {
+  add<T>(key: string, op: string, read: Read<T>): Pending<T> {
     const operation = new Operation(key, op, read);
     this.#waiting.push(operation as Operation<unknown>);
     if (this.#waiting.length === 1) {
-      const lingers = this.#options.lingers && this.#underWay > 0;
-      if (lingers && typeof setImmediate === "function") setImmediate(this.#flush);
+      if (this.#lingers && this.#underWay > 0 && this.#turns === 0) setImmediate(this.#flush);
       else queueMicrotask(this.#flush);
     }
     return operation;
@@ -51,78 +68,66 @@ export class Batches {
   #flush = (): void => {
     const groups = new Map<number, Operation<unknown>[]>();
     for (const operation of this.#waiting) {
-      const group = this.#options.group(operation.key);
+      const group = this.#group(operation.key);
       const operations = groups.get(group);
       if (operations === undefined) groups.set(group, [operation]);
       else operations.push(operation);
     }
     this.#waiting = [];
     for (const operations of groups.values()) {
-      for (let at = 0; at < operations.length; at += this.#maxBatch) {
-        void this.#run(operations.slice(at, at + this.#maxBatch));
-      }
+      for (const batch of this.#cut(operations)) this.#run(batch);
     }
   };
 
+  /** Neither too many in one call nor too much: servers refuse what is too large, and all that travels with it. */
+  *#cut(operations: Operation<unknown>[]): Generator<Operation<unknown>[]> {
+    let [start, length] = [0, 0];
+    for (const [at, { op }] of operations.entries()) {
+      if (at > start && (at - start === this.#maxBatch || length + op.length > MOST_LENGTH)) {
+        yield operations.slice(start, at);
+        [start, length] = [at, 0];
+      }
+      length += op.length;
+    }
+    yield start === 0 ? operations : operations.slice(start);
+  }
+
   /** A batch that fails fails each of its operations; what that means is each decision's own business. */
-  async #run(operations: Operation<unknown>[]): Promise<void> {
+  #run(operations: Operation<unknown>[]): void {
     this.#underWay += 1;
-    try {
-      const keys = operations.map(({ key }) => key);
-      const answer = await this.#send(keys, runsOf(operations));
-      const replies = new Replies(answer, operations.length);
-      for (const operation of operations) operation.answer(replies);
-    } catch (error) {
-      for (const operation of operations) operation.fail(error);
-    } finally {
-      this.#underWay -= 1;
+    this.#ask(operations).then(
+      (replies) => {
+        this.#underWay -= 1;
+        this.#answer(operations, replies);
+      },
+      (error) => {
+        this.#underWay -= 1;
+        for (const operation of operations) operation.fail(error);
+      },
+    );
+  }
+
+  async #ask(operations: Operation<unknown>[]): Promise<Replies> {
+    const keys = operations.map(({ key }) => key);
+    return new Replies(await this.#send(keys, runsOf(operations)), operations.length);
+  }
+
+  /**
+   * Where the server has little to do, callers are answered in turns: what the first of them ask for next is on
+   * its way before the last have been answered.
+   */
+  #answer(operations: Operation<unknown>[], replies: Replies): void {
+    const wanted = Math.min(BUSY - this.#underWay, Math.floor(operations.length / FEW));
+    const turns = this.#lingers ? Math.max(1, wanted) : 1;
+    const size = Math.ceil(operations.length / turns);
+    for (let at = 0; at < operations.length; at += size) {
+      const turn = () => {
+        this.#turns -= 1;
+        for (const operation of operations.slice(at, at + size)) operation.answer(replies);
+      };
+      this.#turns += 1;
+      if (at === 0) turn();
+      else setImmediate(turn);
     }
-  }
-}
-
-/** The operations as the script's arguments: those that are the same one after the other travel as one. */
-function runsOf(operations: Operation<unknown>[]): string[] {
-  const runs: string[] = [];
-  let count = 0;
-  for (const [at, { op }] of operations.entries()) {
-    count += 1;
-    if (operations[at + 1]?.op === op) continue;
-    runs.push(`${count};${op}`);
-    count = 0;
-  }
-  return runs;
-}
-
-/** One operation on its way to the server. */
-class Operation<T> extends Pending<T> {
-  readonly key: string;
-  readonly op: string;
-  readonly #read: (numbers: readonly number[], replies: Replies) => T;
-  #waiter: Waiter<T> | undefined;
-
-  constructor(key: string, op: string, read: (numbers: readonly number[], replies: Replies) => T) {
-    super();
-    this.key = key;
-    this.op = op;
-    this.#read = read;
-  }
-
-  tell(waiter: Waiter<T>): void {
-    this.#waiter = waiter;
-  }
-
-  answer(replies: Replies): void {
-    let value: T;
-    try {
-      value = this.#read(replies.next(), replies);
-    } catch (error) {
-      this.fail(error);
-      return;
-    }
-    this.#waiter?.answered(value);
-  }
-
-  fail(error: unknown): void {
-    this.#waiter?.failed(error);
   }
 }

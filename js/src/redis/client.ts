@@ -27,6 +27,9 @@ interface Shapes {
   evalSha?(sha: string, options: { keys: string[]; arguments: string[] }): Promise<unknown>;
   evalsha?(sha: string, keyCount: number, ...rest: string[]): Promise<unknown>;
   eval?(text: string, ...rest: unknown[]): Promise<unknown>;
+  sendCommand?(command: { pipelineIndex?: number }): Promise<unknown>;
+  status?: string;
+  options?: { keyPrefix?: unknown; redisOptions?: { keyPrefix?: unknown } };
 }
 
 /**
@@ -43,7 +46,10 @@ export function scriptRunner(client: unknown): RunScript {
   }
   if (has("customCommand")) return falling(glide(shape as Required<Shapes>));
   if (has("evalSha") && has("eval")) return falling(nodeRedis(shape as Required<Shapes>));
-  if (has("evalsha") && has("eval")) return falling(ioredis(shape as Required<Shapes>));
+  // Clients over HTTP have evalsha and eval too, and want other arguments.
+  if (has("evalsha") && has("sendCommand") && typeof shape.status === "string") {
+    return falling(sendingOnce(shape as Required<Shapes>));
+  }
   bad(
     "bad_policy",
     "client",
@@ -61,10 +67,25 @@ export function falling(sender: Sender): RunScript {
     try {
       return await sender.bySha(script.sha, keys, args);
     } catch (error) {
-      if (!(error instanceof Error) || !error.message.includes("NOSCRIPT")) throw error;
+      if (!isUnknownScript(error)) throw error;
       return sender.byText(script.text, keys, args);
     }
   };
+}
+
+/** By the server's own words, or GLIDE's, and not by one that merely occurs in a text. */
+function isUnknownScript(error: unknown): boolean {
+  const said = [error, (error as Error | undefined)?.cause].filter((each) => each instanceof Error);
+  return said.some(({ message }) =>
+    /\b(?:NOSCRIPT|NoScriptError:) No matching script\b/.test(message),
+  );
+}
+
+/** What the client puts before every key. */
+export function keyPrefixOf(client: unknown): string {
+  const options = (client as Shapes).options;
+  const prefix = options?.keyPrefix ?? options?.redisOptions?.keyPrefix;
+  return typeof prefix === "string" ? prefix : "";
 }
 
 function ioredis(client: Required<Shapes>): Sender {
@@ -72,6 +93,27 @@ function ioredis(client: Required<Shapes>): Sender {
     bySha: (sha, keys, args) => client.evalsha(sha, keys.length, ...keys, ...args),
     byText: (text, keys, args) => client.eval(text, keys.length, ...keys, ...args),
   };
+}
+
+/** No place in any pipeline. */
+const NOWHERE = -1;
+
+/**
+ * A view of an ioredis or iovalkey client through which nothing is sent twice. Once connected again, these
+ * clients repeat what was under way when the connection broke, although it may have run, except for what
+ * belongs to a pipeline that is no longer whole: that fails, as all that we send is to.
+ */
+function sendingOnce(client: Required<Shapes>): Sender {
+  const view = Object.create(client, {
+    options: { value: { ...client.options, enableAutoPipelining: false } },
+    sendCommand: {
+      value(command: { pipelineIndex?: number }) {
+        command.pipelineIndex = NOWHERE;
+        return client.sendCommand(command);
+      },
+    },
+  });
+  return ioredis(view);
 }
 
 function nodeRedis(client: Required<Shapes>): Sender {

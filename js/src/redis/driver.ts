@@ -1,22 +1,23 @@
 import type { BurstSet } from "#wasm";
-import { type Decision, decisionFrom, REASONS } from "../decision.js";
+import type { ArkosGatewayStore } from "../arkos/gateway-store.js";
 import { keysOf } from "../key.js";
 import type { Limits } from "../limits.js";
 import type { Pending } from "../pending.js";
-import type {
-  BurstDriver,
-  Driver,
-  LimitDriver,
-  MessageDriver,
-  MessageReply,
-  Observation,
-} from "../store.js";
+import type { BurstDriver, Driver, LimitDriver, MessageDriver } from "../store.js";
+import { ArkosRedisTable } from "./arkos-table.js";
 import type { Batches } from "./batches.js";
-import { nonsense } from "./nonsense.js";
-import type { Replies } from "./replies.js";
+import {
+  decisionReader,
+  readDone,
+  readGivenBack,
+  readMessage,
+  readObservation,
+  shareReader,
+} from "./reading.js";
 
 /** Says operations in the script's words, and reads its replies. What they mean was decided on the server. */
 export class RedisDriver implements Driver {
+  readonly pipelines = true;
   readonly #batches: Batches;
   readonly #storePrefix: string | undefined;
 
@@ -29,14 +30,24 @@ export class RedisDriver implements Driver {
     const storeKey = keysOf(this.#storePrefix, prefix, "l");
     const wire = limits.set.wire();
     const one = `C;1;${wire}`;
-    const read = decisionReader(limits);
+    const read = decisionReader(limits, true);
+    const readPeek = decisionReader(limits, false);
+    const readShares = shareReader(limits);
     const done = (key: string, op: string): Pending<void> =>
-      this.#batches.add(storeKey(key), op, () => {});
+      this.#batches.add(storeKey(key), op, readDone);
     return {
       consume: (key, cost) =>
         this.#batches.add(storeKey(key), cost === 1 ? one : `C;${cost};${wire}`, read),
-      peek: (key, cost) => this.#batches.add(storeKey(key), `P;${cost};${wire}`, read),
+      peek: (key, cost) => this.#batches.add(storeKey(key), `P;${cost};${wire}`, readPeek),
       refund: (key, cost) => done(key, `R;${cost};${wire}`),
+      ask: (key, ask) => {
+        const words = ask.wire(limits.set);
+        return this.#batches.add<ArrayLike<number> | undefined>(
+          storeKey(key),
+          words,
+          ask.gives_back() ? readGivenBack : readShares,
+        );
+      },
       block: (key, durationMs) => done(key, `B;${durationMs}`),
       unblock: (key) => done(key, "U;"),
       reset: (key) => done(key, `X;;${wire}`),
@@ -46,8 +57,14 @@ export class RedisDriver implements Driver {
 
   messages(prefix: string): MessageDriver {
     const storeKey = keysOf(this.#storePrefix, prefix, "m");
+    const batches = this.#batches;
     return {
-      call: (id, message) => this.#batches.add(storeKey(id), message.wire(), readMessage),
+      get admits() {
+        return batches.isOne;
+      },
+      call: (id, message) => batches.add(storeKey(id), message.wire(), readMessage),
+      // The arguments of a claim, under the letter of one that depends on the decision before it.
+      admit: (id, claim) => batches.add(storeKey(id), `H${claim.wire().slice(1)}`, readMessage),
     };
   }
 
@@ -58,41 +75,8 @@ export class RedisDriver implements Driver {
         this.#batches.add(storeKey(identity), policy.wire(weight, nonce), readObservation),
     };
   }
-}
 
-/** Reads decisions of these limits: remaining, reset wait, retry wait, reason, which limit decided. */
-function decisionReader({ names, capacities }: Limits): (numbers: readonly number[]) => Decision {
-  const told = [0, 0, 0, 0, 0];
-  return (numbers) => {
-    const reason = numbers[3] as number;
-    const by = numbers[4] as number;
-    const name = REASONS[reason];
-    const capacity = capacities[by];
-    if (name === undefined || capacity === undefined) throw nonsense();
-    told[0] = by;
-    told[1] = capacity;
-    told[2] = numbers[0] as number;
-    told[3] = name === "never" ? Number.POSITIVE_INFINITY : (numbers[2] as number);
-    told[4] = numbers[1] as number;
-    return decisionFrom(reason, told, 0, names);
-  };
-}
-
-/** In the order of the script's numbers. */
-const STATUSES = ["yes", "no", "absent", "fresh", "mismatch", "in-progress", "duplicate"] as const;
-
-function readMessage(numbers: readonly number[], replies: Replies): MessageReply {
-  const status = STATUSES[numbers[0] as number];
-  if (status === undefined) throw nonsense();
-  const result = status === "duplicate" ? replies.text() : undefined;
-  return {
-    status,
-    retryAfterMs: numbers[1] as number,
-    result: result === "" ? undefined : result,
-  };
-}
-
-function readObservation(numbers: readonly number[]): Observation {
-  const [count, windowEndsInMs, fired, replay] = numbers as [number, number, number, number];
-  return { fired: fired === 1, count, windowEndsInMs, replay: replay === 1 };
+  asArkos(): ArkosGatewayStore {
+    return new ArkosRedisTable(this.#batches, this.#storePrefix);
+  }
 }

@@ -4,19 +4,19 @@ import { nonsense } from "./nonsense.js";
 const COMMA = 44;
 const ZERO = 48;
 const REFUSED = "!";
+/** Of what a tier is told. */
+const MOST_NUMBERS = 12;
 
 /** The replies of a batch, read one after the other. Any other answer than the script's is a "store" error. */
 export class Replies {
   readonly #told: string[];
   readonly #texts: unknown[];
-  readonly #numbers = [0, 0, 0, 0, 0];
+  readonly #numbers: number[] = new Array(MOST_NUMBERS).fill(0);
   #next = 0;
 
   constructor(answer: unknown, count: number) {
-    if (!Array.isArray(answer)) throw nonsense();
-    const [packed, ...texts] = answer;
-    this.#told = textOf(packed).split(";");
-    this.#texts = texts;
+    this.#texts = Array.isArray(answer) ? answer : [answer];
+    this.#told = this.text().split(";");
     if (this.#told.length !== count) throw nonsense();
   }
 
@@ -50,7 +50,7 @@ export class Replies {
       number = number * 10 + digit;
     }
     numbers[at] = number;
-    if (at > 4) throw nonsense();
+    if (at >= MOST_NUMBERS) throw nonsense();
     return numbers;
   }
 }

@@ -9,7 +9,7 @@ import { step } from "./gen/script.js";
 export interface ScriptStoreOptions {
   /** Namespaces everything in the store, before the prefixes of its users. Default: none. */
   prefix?: string;
-  /** The most operations that travel in one call. Default 64. */
+  /** The most operations that travel in one call. Default 64, at most 1 000. */
   maxBatch?: number;
   /** "caller" is for servers that refuse TIME inside scripts. Default "store". */
   clock?: "store" | "caller";

@@ -6,10 +6,22 @@ const TABLE = Uint16Array.from({ length: 256 }, (_, byte) => {
 });
 
 /** The slot of a key. Ours are ASCII and hold no braces, so the whole key counts. */
-export function slotOf(key: string): number {
+function slotOf(key: string): number {
   let crc = 0;
   for (let at = 0; at < key.length; at += 1) {
     crc = ((crc << 8) & 0xffff) ^ (TABLE[((crc >> 8) ^ key.charCodeAt(at)) & 0xff] as number);
   }
   return crc & 0x3fff;
+}
+
+/** The slots of keys behind a prefix, whose hash tag, if it has one, is all that counts. */
+export function slotsBehind(prefix: string): (key: string) => number {
+  // Slots are of bytes.
+  const bytes = String.fromCharCode(...new TextEncoder().encode(prefix));
+  const tag = /^[^{]*\{([^}]+)\}/.exec(bytes)?.[1];
+  if (tag !== undefined) {
+    const slot = slotOf(tag);
+    return () => slot;
+  }
+  return prefix === "" ? slotOf : (key) => slotOf(bytes + key);
 }

@@ -1,3 +1,5 @@
+import { asciiJson } from "../json.js";
+
 /** An acknowledgement as the store keeps it. JSON holds no bytes: they stand beside it. */
 interface Kept {
   readonly args: unknown[];
@@ -14,13 +16,16 @@ interface Bytes {
 const MAX_BYTES = 64 * 1024;
 
 /**
- * What is to be kept of an acknowledgement; undefined when it is too large, or is read only later (a Blob).
+ * What is to be kept of an acknowledgement, as JSON; undefined when it is too large, or is read only later (a Blob).
  * Throws what Socket.IO would throw on arguments that it cannot send.
  */
-export function kept(args: unknown[]): Kept | undefined {
+export function kept(args: unknown[]): string | undefined {
   const whole = contains(args, isBinary) ? apart(args) : { args };
-  if (whole === undefined || Buffer.byteLength(JSON.stringify(whole)) > MAX_BYTES) return undefined;
-  return whole;
+  if (whole === undefined) return undefined;
+  const json = JSON.stringify(whole);
+  // No character of UTF-16 takes more than three bytes.
+  const fits = json.length * 3 <= MAX_BYTES || Buffer.byteLength(json) <= MAX_BYTES;
+  return fits ? asciiJson(json) : undefined;
 }
 
 /** The arguments of a kept acknowledgement; undefined when there is none, or it is not ours. */
@@ -53,8 +58,13 @@ function isPlain(value: unknown): value is object {
 }
 
 function contains(value: unknown, wanted: (value: unknown) => boolean): boolean {
+  if (typeof value !== "object" || value === null) return false;
   if (wanted(value)) return true;
-  return isPlain(value) && Object.values(value).some((member) => contains(member, wanted));
+  if (!isPlain(value)) return false;
+  for (const name in value) {
+    if (Object.hasOwn(value, name) && contains((value as any)[name], wanted)) return true;
+  }
+  return false;
 }
 
 function apart(args: unknown[]): Kept | undefined {

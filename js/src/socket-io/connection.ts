@@ -1,3 +1,4 @@
+import { EventEmitter } from "node:events";
 import { Delivery } from "./delivery.js";
 import { Denials } from "./denials.js";
 import { Judge } from "./judge.js";
@@ -12,8 +13,14 @@ export type Handler = (...args: any[]) => unknown;
 
 type Waiting = Extract<Verdict, { act: "wait" }>;
 
+/** A packet whose turn has not come, and what becomes of it where that is being asked already. */
+interface Queued {
+  readonly packet: Packet;
+  readonly verdict: Verdict | Promise<Verdict> | undefined;
+}
+
 /**
- * One socket: its packets are decided on one after the other, and reach the handlers in the order sent.
+ * One socket: its packets reach the handlers in the order sent, however long the store takes for each.
  *
  * It stands in front of `run`, which takes every packet through the socket's middlewares, and not among those: so
  * nothing of the user's runs for a packet that is refused, and it is known what became of a packet that was not.
@@ -24,32 +31,38 @@ export class Connection {
   readonly #run: Socket["run"];
   #judge: Judge | undefined;
   #denials: Denials | undefined;
-  /** Packets behind the one that is being decided on; undefined while there is none. */
-  #queue: Packet[] | undefined;
+  /** Packets behind the one that waits for its verdict; undefined while there is none. */
+  #queue: Queued[] | undefined;
   /** Duplicates that wait for the first to be handled. */
   #waiting = 0;
-  /** What is being dispatched in this very tick. */
+  /** What is being dispatched just now. */
   #current: Delivery | undefined;
 
-  constructor(socket: Socket, settings: Settings) {
+  /** `run` is what the packets go on to. */
+  constructor(socket: Socket, settings: Settings, run: Socket["run"]) {
     this.#socket = socket;
     this.#settings = settings;
-    this.#run = socket.run;
-    socket.run = (event, dispatch) => this.#receive(event, dispatch);
+    this.#run = run;
   }
 
-  /** Calls a handler, waits for it, and tells what came of it. */
-  async attend(event: string, handler: Handler, args: unknown[]): Promise<void> {
-    const packet = new Packet(this.#socket, [event, ...args], () => {}, this.#settings.acks);
+  /** Calls a handler, waits for it where it makes one wait, and tells what came of it. */
+  attend(event: string, handler: Handler, args: unknown[]): void {
     const delivery = this.#current;
     delivery?.takeOn();
-    const receipt = delivery ?? packet;
-    try {
-      const value = await handler.apply(this.#socket, packet.args);
+    const receipt =
+      delivery ?? new Packet(this.#socket, [event, ...args], () => {}, this.#settings.acks);
+    const handled = (value: unknown): void =>
       receipt.acknowledge(value === undefined ? [] : [value]);
-    } catch (error) {
+    const failed = (error: unknown): void => {
       receipt.fail();
       report(this.#socket, error);
+    };
+    try {
+      const value = handler.apply(this.#socket, withoutAck(args));
+      if (isThenable(value)) Promise.resolve(value).then(handled).catch(failed);
+      else handled(value);
+    } catch (error) {
+      failed(error);
     }
   }
 
@@ -58,7 +71,7 @@ export class Connection {
     void this.#judge?.forget();
   }
 
-  #receive(event: unknown[], dispatch: Done): void {
+  receive(event: unknown[], dispatch: Done): void {
     // Socket.IO is going to drop it, so nothing is charged.
     if (!this.#socket.connected) return;
     const packet = new Packet(this.#socket, event, dispatch, this.#settings.acks);
@@ -74,7 +87,8 @@ export class Connection {
     } else if (this.#isFull(this.#queue.length + 1)) {
       this.#refuse(packet, refusal("OVERLOADED", this.#settings.timeoutMs));
     } else {
-      this.#queue.push(packet);
+      const isAskedNow = this.#settings.pipelines;
+      this.#queue.push({ packet, verdict: isAskedNow ? this.#judge.judge(packet) : undefined });
     }
   }
 
@@ -91,11 +105,13 @@ export class Connection {
   }
 
   async #drain(first: Packet, verdict: Promise<Verdict>, judge: Judge): Promise<void> {
-    const queue: Packet[] = [];
+    const queue: Queued[] = [];
     this.#queue = queue;
     this.#carryOutLater(first, await verdict);
-    for (let packet = queue.shift(); packet !== undefined; packet = queue.shift()) {
-      if (this.#socket.connected) this.#carryOutLater(packet, await judge.judge(packet));
+    for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
+      const { packet } = next;
+      if (next.verdict !== undefined) this.#carryOutLater(packet, await next.verdict);
+      else if (this.#socket.connected) this.#carryOutLater(packet, await judge.judge(packet));
     }
     this.#queue = undefined;
   }
@@ -112,7 +128,7 @@ export class Connection {
   }
 
   #carryOut(packet: Packet, verdict: Verdict): void {
-    if (!this.#socket.connected) release(verdict);
+    if (!this.#socket.connected) release(packet, verdict);
     else if (verdict.act === "deliver") this.#deliver(packet, new Delivery(packet, verdict));
     else if (verdict.act === "pass") this.#pass(packet);
     else if (verdict.act === "wait") void this.#wait(packet, verdict);
@@ -141,19 +157,25 @@ export class Connection {
   }
 
   /**
-   * Socket.IO calls the handlers in a tick of its own, and only if the socket is still there. The tick before finds out
-   * whether it is, and tells the handlers which message theirs is; the tick after knows that they were called.
+   * Calls the handlers as Socket.IO would, in a tick of its own and only if the socket is still there; so they can be
+   * told which message theirs is, and it is known when one of them throws.
    */
   #dispatch(packet: Packet, delivery: Delivery): void {
     process.nextTick(() => {
-      if (this.#socket.connected) this.#current = delivery;
-      else delivery.drop();
-    });
-    packet.dispatch();
-    process.nextTick(() => {
-      if (this.#current !== delivery) return;
-      this.#current = undefined;
-      delivery.dispatched();
+      if (!this.#socket.connected) {
+        delivery.drop();
+        return;
+      }
+      this.#current = delivery;
+      try {
+        EventEmitter.prototype.emit.apply(this.#socket, packet.event as [string, ...unknown[]]);
+        delivery.dispatched();
+      } catch (error) {
+        delivery.fail();
+        throw error;
+      } finally {
+        this.#current = undefined;
+      }
     });
   }
 
@@ -179,6 +201,15 @@ export class Connection {
 }
 
 /** Nobody is there to be told; a claim is given back, for the message to be handled when it is sent again. */
-function release(verdict: Verdict): void {
-  if (verdict.act === "deliver") verdict.claim.release().catch(() => false);
+function release(packet: Packet, verdict: Verdict): void {
+  if (verdict.act === "deliver") new Delivery(packet, verdict).drop();
+}
+
+/** The arguments without the acknowledgement, which is not the handler's to call. */
+function withoutAck(args: unknown[]): unknown[] {
+  return typeof args.at(-1) === "function" ? args.slice(0, -1) : args;
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof (value as PromiseLike<unknown> | null | undefined)?.then === "function";
 }

@@ -1,4 +1,4 @@
-import type { FreshClaim } from "../deduplicator.js";
+import type { HeldClaim } from "../deduplicator.js";
 import { kept } from "./acknowledgement.js";
 import type { Messages } from "./messages.js";
 import type { Packet } from "./packet.js";
@@ -13,9 +13,10 @@ export class Delivery {
   readonly key: string;
   readonly since = performance.now();
   readonly #packet: Packet;
-  readonly #claim: FreshClaim;
+  readonly #claim: HeldClaim;
   readonly #messages: Messages;
-  readonly #waiting = new Set<(ending: Ending | undefined) => void>();
+  /** Those who wait for it, which are few, if any. */
+  #waiting: Set<(ending: Ending | undefined) => void> | undefined;
   #ended = false;
   #awaited = false;
 
@@ -42,58 +43,71 @@ export class Delivery {
 
   renew(): void {
     // A lease that cannot be renewed runs out; what is at work then may be run once more, as without renewal.
-    this.#claim.renew().catch(() => false);
+    void attempted(() => this.#claim.renew());
   }
 
   /** The handlers were called. Without an acknowledgement or a promise to wait for, that is all there will be. */
   dispatched(): void {
     if (this.#awaited || this.#packet.ack !== undefined || this.#ended) return;
-    this.#end(this.#claim.commit(), { act: "replay", args: undefined });
+    this.#end(() => this.#claim.keep(undefined), { act: "replay", args: undefined });
   }
 
   /** The handler is through. Throws, and stays open, when Socket.IO could not send these arguments. */
   acknowledge(args: unknown[]): void {
     if (this.#ended) return;
-    this.#end(this.#claim.commit(kept(args)), { act: "replay", args });
+    const json = kept(args);
+    this.#end(() => this.#claim.keep(json), { act: "replay", args });
   }
 
   /** Nothing came of it: it has not been seen, and may be sent again. */
   fail(): void {
     if (this.#ended) return;
-    this.#end(this.#claim.release(), { act: "refuse", refusal: refusal("HANDLER_FAILED") });
+    this.#end(() => this.#claim.release(), { act: "refuse", refusal: refusal("HANDLER_FAILED") });
   }
 
   /** Its socket left before any handler saw it: whoever waits for it may have it. */
   drop(): void {
-    if (!this.#ended) this.#end(this.#claim.release(), undefined);
+    if (!this.#ended) this.#end(() => this.#claim.release(), undefined);
   }
 
   /** How it ended; undefined when it was dropped, or nothing was heard for that long. */
   ending(ms: number): Promise<Ending | undefined> {
+    this.#waiting ??= new Set();
+    const waiting = this.#waiting;
     return new Promise((resolve) => {
       const told = (ending: Ending | undefined): void => {
         clearTimeout(timer);
-        this.#waiting.delete(told);
+        waiting.delete(told);
         resolve(ending);
       };
       const timer = setTimeout(told, Math.min(ms, LONGEST_WAIT_MS), undefined);
       timer.unref();
-      this.#waiting.add(told);
+      waiting.add(told);
     });
   }
 
   /** Tells everyone once the store knows. One that fails to know changes nothing for the client of now. */
-  #end(stored: Promise<boolean>, ending: Ending | undefined): void {
+  #end(store: () => boolean | Promise<boolean>, ending: Ending | undefined): void {
     this.#ended = true;
-    const known = stored.catch(() => false);
+    const known = attempted(store);
     // A synchronous store knows already: what the handler sends next does not overtake its acknowledgement.
-    if (this.#messages.synchronous) this.#tell(ending);
-    else known.then(() => this.#tell(ending));
+    if (known instanceof Promise) known.then(() => this.#tell(ending));
+    else this.#tell(ending);
   }
 
   #tell(ending: Ending | undefined): void {
     this.#messages.close(this);
     if (ending !== undefined) this.#packet.end(ending);
-    for (const told of this.#waiting) told(ending);
+    if (this.#waiting !== undefined) for (const told of this.#waiting) told(ending);
+  }
+}
+
+/** Tells the store; what it fails to know it does not know. */
+function attempted(tell: () => boolean | Promise<boolean>): boolean | Promise<boolean> {
+  try {
+    const known = tell();
+    return known instanceof Promise ? known.catch(() => false) : known;
+  } catch {
+    return false;
   }
 }

@@ -14,11 +14,31 @@ const RECOVERABLE = new Set([
 /** The way into a server: every socket comes through it, is let in or not, and is given its connection. */
 export class Door {
   readonly #settings: Settings;
-  readonly #connections: WeakMap<Socket, Connection>;
+  /** The sockets that came in here, each with its connection once it has said something: many never do. */
+  readonly #connections = new WeakMap<Socket, Connection | undefined>();
+  /** What stands in front of `run` is one function for all sockets. */
+  readonly #receive: Socket["run"];
 
-  constructor(settings: Settings, connections: WeakMap<Socket, Connection>) {
+  constructor(settings: Settings) {
     this.#settings = settings;
-    this.#connections = connections;
+    const door = this;
+    this.#receive = function (this: Socket, event, dispatch) {
+      door.connectionOf(this).receive(event, dispatch);
+    };
+  }
+
+  /** True for a socket that came in here. */
+  knows(socket: Socket): boolean {
+    return this.#connections.has(socket);
+  }
+
+  connectionOf(socket: Socket): Connection {
+    let connection = this.#connections.get(socket);
+    if (connection === undefined) {
+      connection = new Connection(socket, this.#settings, Object.getPrototypeOf(socket).run);
+      this.#connections.set(socket, connection);
+    }
+    return connection;
   }
 
   /** Stands in front of the namespaces of a server: those that are, and those that come, children of dynamic ones too. */
@@ -55,7 +75,7 @@ export class Door {
 
   #connected(socket: Socket): void {
     // Socket.IO takes a socket that it recovers past the middlewares, and so past `run`.
-    if (!this.#connections.has(socket)) {
+    if (!this.knows(socket)) {
       this.#attach(socket);
       void this.#admitLate(socket);
     }
@@ -86,7 +106,12 @@ export class Door {
   }
 
   #attach(socket: Socket): void {
-    this.#connections.set(socket, new Connection(socket, this.#settings));
+    // What others have put there stays behind it.
+    const others = Object.hasOwn(socket, "run")
+      ? new Connection(socket, this.#settings, socket.run)
+      : undefined;
+    this.#connections.set(socket, others);
+    socket.run = this.#receive;
   }
 }
 

@@ -1,10 +1,12 @@
 import { TidegateError } from "../errors.js";
 import { bad, isPlainObject } from "../options.js";
-import type { Connection, Handler } from "./connection.js";
+import { driverOf } from "../store.js";
+import type { Handler } from "./connection.js";
 import { Door } from "./door.js";
 import type { GatewayOptions } from "./gateway-options.js";
 import type { Server, Socket } from "./server.js";
 import { Settings } from "./settings.js";
+import { beforeTermination } from "./termination.js";
 
 /**
  * What a client sees when a packet is refused: with an acknowledgement, ack({ ok: false, error }); without, the event
@@ -25,7 +27,10 @@ export interface Gateway {
    * is not given the acknowledgement function.
    */
   on(socket: any, event: string, handler: (...args: any[]) => unknown): void;
-  /** Refuses what comes from now on, and waits for the handlers of `on` that are at work. */
+  /**
+   * Refuses what comes from now on, waits for the handlers of `on` that are at work, and gives back what a TieredStore
+   * holds for it. On SIGTERM that goes back too; then the process ends as it would have.
+   */
   close(): Promise<void>;
 }
 
@@ -48,38 +53,45 @@ export function createGateway(options: GatewayOptions = {}): Gateway {
 class SocketIoGateway implements Gateway {
   readonly #options: GatewayOptions;
   readonly #settings: Settings[];
-  readonly #servers = new WeakSet<Server>();
-  readonly #connections = new WeakMap<Socket, Connection>();
+  /** Budget that the store holds in this process goes back when it is told to end. */
+  readonly #forgetTermination: (() => void) | undefined;
+  readonly #doors = new WeakMap<Server, Door>();
 
   constructor(options: GatewayOptions) {
     const settings = new Settings(options);
     // Servers that differ in their rules still share one store.
     this.#options = { ...options, store: settings.store };
     this.#settings = [settings];
+    const driver = driverOf(settings.store);
+    if (driver.settle !== undefined) {
+      this.#forgetTermination = beforeTermination(async () => driver.settle?.());
+    }
   }
 
   register(io: Server, overrides?: Partial<GatewayOptions>): Gateway {
     if (!(io?._nsps instanceof Map)) bad("bad_argument", "io", io, "a Socket.IO server");
-    if (this.#servers.has(io)) {
+    if (this.#doors.has(io)) {
       throw new TidegateError("bad_argument", "io is registered with this gateway already");
     }
-    new Door(this.#settingsWith(overrides), this.#connections).hang(io);
-    this.#servers.add(io);
+    const door = new Door(this.#settingsWith(overrides));
+    door.hang(io);
+    this.#doors.set(io, door);
     return this;
   }
 
   on(socket: Socket, event: string, handler: Handler): void {
-    const connection = this.#connections.get(socket);
-    if (connection === undefined) {
+    const door = this.#doors.get(socket?.server);
+    if (door === undefined || !door.knows(socket)) {
       bad("bad_argument", "socket", socket, "a socket of a server that is registered");
     }
     if (typeof event !== "string") bad("bad_argument", "event", event, "a string");
     if (typeof handler !== "function") bad("bad_argument", "handler", handler, "a function");
-    socket.on(event, (...args) => void connection.attend(event, handler, args));
+    socket.on(event, (...args) => door.connectionOf(socket).attend(event, handler, args));
   }
 
   async close(): Promise<void> {
     await Promise.all(this.#settings.map((settings) => settings.close()));
+    this.#forgetTermination?.();
   }
 
   #settingsWith(overrides: Partial<GatewayOptions> | undefined): Settings {

@@ -1,5 +1,6 @@
 import { show } from "../errors.js";
-import { type ClientAddresses, isAddress } from "./client-address.js";
+import { isAddress } from "../ip.js";
+import type { ClientAddresses } from "./client-address.js";
 import type { Socket } from "./server.js";
 
 /** Who sends: whose budgets are charged, and whose message ids are remembered. */
@@ -11,11 +12,6 @@ export interface Identity {
 /** Joins parts to a key that can still be read; no two lists of parts ever meet. */
 export function keyOf(...parts: string[]): string {
   return parts.map((part) => part.replace(/[%:]/g, encodeURIComponent)).join(":");
-}
-
-/** The key of a message: its sender's own. */
-export function messageKey(sender: string, namespace: string, event: string, id: string): string {
-  return `${sender}:${keyOf(namespace, event, id)}`;
 }
 
 /** The sender in a message's key: what stands before its last three parts. */

@@ -1,11 +1,10 @@
 import type { Decision } from "../decision.js";
 import { show } from "../errors.js";
-import type { Limiter } from "../limiter.js";
 import { answered } from "./answer.js";
 import { Budget } from "./budget.js";
-import { type Identity, keyOf, messageKey } from "./identity.js";
+import { type Identity, keyOf } from "./identity.js";
 import { idText } from "./message-id.js";
-import type { Messages } from "./messages.js";
+import type { Admission, Messages } from "./messages.js";
 import type { Packet } from "./packet.js";
 import { type Refusal, refusal, refusalOf } from "./refusal.js";
 import type { Rule } from "./rule.js";
@@ -13,12 +12,21 @@ import { report, type Socket } from "./server.js";
 import type { Settings } from "./settings.js";
 import { PASS, type Verdict } from "./verdict.js";
 
+/** What an event's rule keeps for the sender of this socket: made once, since every packet needs it. */
+interface Account {
+  readonly budget: Budget | undefined;
+  /** What the keys of its messages begin with. */
+  readonly ids: string;
+}
+
 /** What a rule says of one packet. */
 interface Order {
   readonly budget: Budget | undefined;
   readonly cost: number;
-  /** Where the message has an id. */
-  readonly message: { readonly messages: Messages; readonly key: string } | undefined;
+  readonly sender: string;
+  readonly messages: Messages | undefined;
+  /** The message's, where it has an id. */
+  readonly key: string | undefined;
 }
 
 /** Decides what becomes of the packets of one socket: first the limit, then the claim. */
@@ -28,7 +36,7 @@ export class Judge {
   /** Whose budgets these are. */
   #name: unknown;
   #identity: Identity | undefined;
-  #budgets = new Map<string | undefined, Budget>();
+  readonly #accounts = new Map<string | undefined, Account>();
 
   constructor(socket: Socket, settings: Settings) {
     this.#socket = socket;
@@ -42,16 +50,19 @@ export class Judge {
     if (this.#settings.isClosed) return refuse(this.#unavailable());
     const order = this.#order(rule, packet);
     if (order === undefined) return refuse(refusal("BAD_REQUEST"));
+    let admission: Admission | undefined;
     try {
       const decision = order.budget?.consume(order.cost);
-      if (decision === undefined) return this.#admitted(order.message);
-      if (!(decision instanceof Promise)) return this.#decided(order, decision);
+      // Right behind the decision, so that both travel together.
+      admission = admissionTo(order, decision !== undefined);
+      if (decision === undefined) return admitted(admission);
+      if (!(decision instanceof Promise)) return decided(admission, decision);
       return decision.then(
-        (decision) => this.#decided(order, decision),
-        (error) => this.#undecided(order, error),
+        (decision) => decided(admission, decision),
+        (error) => this.#undecided(admission, error),
       );
     } catch (error) {
-      return this.#undecided(order, error);
+      return this.#undecided(admission, error);
     }
   }
 
@@ -62,7 +73,8 @@ export class Judge {
     if (order === undefined || this.#settings.isClosed) return;
     try {
       const decision = await order.budget?.consume(order.cost);
-      if (!decision?.dryRun) await order.message?.messages.rehearse(order.message.key);
+      if (decision?.dryRun || order.key === undefined) return;
+      await order.messages?.rehearse(order.key);
     } catch {
       // A rehearsal changes nothing, and so does its failure.
     }
@@ -71,18 +83,22 @@ export class Judge {
   /** The socket is gone for good: forgets what is kept under its own id. */
   async forget(): Promise<void> {
     if (this.#name !== this.#socket.id) return;
-    await Promise.allSettled([...this.#budgets.values()].map((budget) => budget.reset()));
+    await Promise.allSettled([...this.#accounts.values()].map(({ budget }) => budget?.reset()));
   }
 
   /** What the rule says of the packet; undefined when a function of the user could not tell. */
   #order(rule: Rule, packet: Packet): Order | undefined {
     try {
-      const { limiter, messages } = rule;
-      const identity = this.#identify();
-      const budget = limiter && this.#budget(limiter, this.#owned(rule, packet.name), identity);
-      const key = messages && this.#messageKey(messages, packet, identity);
-      const message = messages && key !== undefined ? { messages, key } : undefined;
-      return { budget, cost: costOf(rule, packet), message };
+      const { messages } = rule;
+      const { sender } = this.#identify();
+      const isHeard = this.#isHeard(packet.name);
+      // A client invents names, but not listeners, so names without one share one budget.
+      const { budget, ids } = this.#account(
+        rule,
+        rule.isNamed || isHeard ? packet.name : undefined,
+      );
+      const key = messages && isHeard ? messageKey(ids, messages.idOf(packet.args)) : undefined;
+      return { budget, cost: costOf(rule, packet), sender, messages, key };
     } catch (error) {
       report(this.#socket, error);
       return undefined;
@@ -96,54 +112,35 @@ export class Judge {
     if (this.#identity === undefined || name !== this.#name) {
       this.#identity = identities.of(this.#socket, name);
       this.#name = name;
-      this.#budgets.clear();
+      this.#accounts.clear();
     }
     return this.#identity;
   }
 
-  /** The event whose budget it is: a client invents names, but not listeners, so names without one share one. */
-  #owned({ isNamed }: Rule, event: string | undefined): string | undefined {
-    return isNamed || this.#isHeard(event) ? event : undefined;
+  #account({ limiter }: Rule, event: string | undefined): Account {
+    const known = this.#accounts.get(event);
+    if (known !== undefined) return known;
+    const { budget, sender } = this.#identify();
+    const namespace = this.#socket.nsp.name;
+    const scope = event === undefined ? keyOf(namespace) : keyOf(namespace, event);
+    const account = {
+      budget: limiter && new Budget(limiter, `${budget}:${scope}`, this.#settings.synchronous),
+      ids: `${sender}:${scope}:`,
+    };
+    this.#accounts.set(event, account);
+    return account;
   }
 
-  #budget(limiter: Limiter, event: string | undefined, identity: Identity): Budget {
-    let budget = this.#budgets.get(event);
-    if (budget === undefined) {
-      const namespace = this.#socket.nsp.name;
-      const scope = event === undefined ? keyOf(namespace) : keyOf(namespace, event);
-      budget = new Budget(limiter, `${identity.budget}:${scope}`, this.#settings.synchronous);
-      this.#budgets.set(event, budget);
-    }
-    return budget;
-  }
-
-  /** The key of the message's id; undefined where it has none, or nobody would handle it. */
-  #messageKey(messages: Messages, packet: Packet, { sender }: Identity): string | undefined {
-    const { name } = packet;
-    const id = idText(answered(messages.idOf(packet.args), "id"));
-    if (id === undefined || name === undefined || !this.#isHeard(name)) return undefined;
-    return messageKey(sender, this.#socket.nsp.name, name, id);
-  }
   #isHeard(event: string | undefined): boolean {
     return event !== undefined && this.#socket.listenerCount(event) > 0;
   }
 
-  #decided({ message }: Order, decision: Decision): Verdict | Promise<Verdict> {
-    if (decision.allowed) return this.#admitted(message);
-    const refused = refuse(refusalOf(decision));
-    if (message === undefined || refused.refusal.code !== "RATE_LIMITED") return refused;
-    return message.messages.outcome(message.key).then((outcome) => outcome ?? refused);
-  }
-
-  #admitted(message: Order["message"]): Verdict | Promise<Verdict> {
-    return message === undefined ? PASS : message.messages.claim(message.key);
-  }
-
   /** The store failed in a way that its limiter has no answer to. */
-  #undecided({ message }: Order, error: unknown): Verdict | Promise<Verdict> {
+  #undecided(admission: Admission | undefined, error: unknown): Verdict | Promise<Verdict> {
     report(this.#socket, error);
-    const { onStoreError } = this.#settings;
-    return onStoreError === "allow" ? this.#admitted(message) : refuse(this.#unavailable());
+    if (this.#settings.onStoreError === "allow") return admitted(admission);
+    void admission?.(false);
+    return refuse(this.#unavailable());
   }
 
   #unavailable(): Refusal {
@@ -151,8 +148,32 @@ export class Judge {
   }
 }
 
+/** What comes of a message that has an id. */
+function admissionTo({ messages, sender, key }: Order, hasLimit: boolean): Admission | undefined {
+  return key === undefined ? undefined : messages?.admit(sender, key, hasLimit);
+}
+
+function admitted(admission: Admission | undefined): Verdict | Promise<Verdict> {
+  return admission === undefined ? PASS : (admission(true) as Verdict | Promise<Verdict>);
+}
+
+function decided(admission: Admission | undefined, decision: Decision): Verdict | Promise<Verdict> {
+  if (decision.allowed) return admitted(admission);
+  const refused = refuse(refusalOf(decision));
+  const outcome = admission?.(false);
+  if (refused.refusal.code !== "RATE_LIMITED") return refused;
+  if (outcome instanceof Promise) return outcome.then((outcome) => outcome ?? refused);
+  return outcome ?? refused;
+}
+
 function refuse(refused: Refusal): { readonly act: "refuse"; readonly refusal: Refusal } {
   return { act: "refuse", refusal: refused };
+}
+
+/** The key of the message; undefined where its id is none. */
+function messageKey(ids: string, id: unknown): string | undefined {
+  const text = idText(answered(id, "id"));
+  return text === undefined ? undefined : ids + keyOf(text);
 }
 
 function costOf({ cost }: Rule, packet: Packet): number {

@@ -1,4 +1,4 @@
-import type { Claim, Deduplicator, FreshClaim } from "../deduplicator.js";
+import type { Deduplicator, GatewayClaim, HeldClaim, Look } from "../deduplicator.js";
 import { restored } from "./acknowledgement.js";
 import type { Delivery } from "./delivery.js";
 import { senderOf } from "./identity.js";
@@ -13,8 +13,11 @@ const RENEWALS_PER_LEASE = 3;
 /** Within what a timer can be set to, whatever the lease. */
 const LONGEST_RENEWAL_MS = 60_000;
 
-/** What is found under the key of a message. A mismatch needs a payload, which the gateway never gives. */
-type Found = FreshClaim | Extract<Claim, { status: "in-progress" | "duplicate" }>;
+/**
+ * Tells what becomes of a message once its limit has decided, and has to be told that: undefined where it is not
+ * admitted and nothing is known of it.
+ */
+export type Admission = (isAdmitted: boolean) => Verdict | undefined | Promise<Verdict | undefined>;
 
 export interface MessagesOptions {
   readonly deduplicator: Deduplicator;
@@ -33,8 +36,11 @@ export interface MessagesOptions {
 /** The messages of one event: which ids were handled before, and which are being handled now. */
 export class Messages {
   readonly #options: MessagesOptions;
-  /** What is being handled in this process. */
-  readonly #open = new Map<string, Delivery>();
+  /**
+   * What is being handled in this process. No Map: in one from which entries come and go, the engine keeps what is
+   * gone until it collects all of the garbage.
+   */
+  readonly #open: Record<string, Delivery> = Object.create(null);
   #tending: NodeJS.Timeout | undefined;
 
   constructor(options: MessagesOptions) {
@@ -51,24 +57,43 @@ export class Messages {
     return this.#options.id(args);
   }
 
-  /** Takes a message to be handled, or tells what has become of it. */
-  async claim(key: string): Promise<Verdict> {
-    const { deduplicator, keepsResults } = this.#options;
+  /** Takes a message of the sender's to be handled, or tells what has become of it. At once where the store does. */
+  claim(sender: string, key: string): Verdict | Promise<Verdict> {
+    if (!this.#options.keepsResults) return this.#first(key);
     try {
-      if (keepsResults) {
-        return this.#verdict(key, (await deduplicator.claimFor(senderOf(key), key)) as Found);
-      }
-      return (await deduplicator.first(key)) ? PASS : { act: "replay", args: undefined };
+      const found = this.#options.deduplicator.claimFor(sender, key);
+      if (!(found instanceof Promise)) return this.#verdict(key, found);
+      return found.then(
+        (found) => this.#verdict(key, found),
+        () => this.#withoutStore(key),
+      );
     } catch {
       return this.#withoutStore(key);
     }
   }
 
+  /** Asks what comes of a message: where it has a limit, together with the decision that was asked for just before. */
+  admit(sender: string, key: string, hasLimit: boolean): Admission {
+    const asked = hasLimit ? this.#askAhead(key) : undefined;
+    if (asked === undefined) {
+      return (isAdmitted) => (isAdmitted ? this.claim(sender, key) : this.outcome(key));
+    }
+    return async (isAdmitted) => {
+      const found = await asked;
+      if (!isAdmitted) return found === undefined ? undefined : refusedOutcome(found);
+      const isKnown = found !== undefined && found.status !== "absent";
+      return isKnown ? this.#verdict(key, found) : this.claim(sender, key);
+    };
+  }
+
   /** What came of a message that was handled before; undefined for any other. Claims nothing. */
-  async outcome(key: string): Promise<Verdict | undefined> {
-    const found = await this.#options.deduplicator.look(key).catch(() => undefined);
-    if (found?.status !== "duplicate") return undefined;
-    return { act: "replay", args: restored(found.result) };
+  outcome(key: string): Verdict | undefined | Promise<Verdict | undefined> {
+    try {
+      const found = this.#options.deduplicator.look(key);
+      return found instanceof Promise ? found.then(outcomeOf, () => undefined) : outcomeOf(found);
+    } catch {
+      return undefined;
+    }
   }
 
   /** Waits for what comes of a message that is being handled, here or elsewhere; undefined when nobody wants to know any more. */
@@ -83,7 +108,7 @@ export class Messages {
       isWanted();
       pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)
     ) {
-      const delivery = this.#open.get(key);
+      const delivery = this.#open[key];
       const ending = await (delivery?.ending(waitMs) ?? pause(Math.min(pauseMs, waitMs)));
       if (ending !== undefined) return ending;
       const verdict = await this.#again(key);
@@ -100,7 +125,7 @@ export class Messages {
 
   /** A message of ours is on its way to its handler. */
   open(delivery: Delivery): void {
-    this.#open.set(delivery.key, delivery);
+    this.#open[delivery.key] = delivery;
     if (this.#tending !== undefined) return;
     const { leaseMs } = this.#options;
     const everyMs = Math.min(leaseMs / RENEWALS_PER_LEASE, LONGEST_RENEWAL_MS);
@@ -109,39 +134,59 @@ export class Messages {
   }
 
   close(delivery: Delivery): void {
-    if (this.#open.get(delivery.key) === delivery) this.#open.delete(delivery.key);
+    if (this.#open[delivery.key] === delivery) delete this.#open[delivery.key];
   }
 
   /** Refuses what comes, and waits for the handlers that are at work: for a lease, after which others may run them. */
   async drain(): Promise<void> {
     const { deduplicator, local, leaseMs } = this.#options;
     await Promise.all([deduplicator.close(), local?.close()]);
-    const running = [...this.#open.values()].filter((delivery) => delivery.isAwaited);
+    const running = Object.values(this.#open).filter((delivery) => delivery.isAwaited);
     await Promise.all(running.map((delivery) => delivery.ending(leaseMs)));
   }
 
   /** Renews what is known to be at work. A handler that may never acknowledge has one lease to do it in. */
   #tend(): void {
-    for (const delivery of this.#open.values()) {
+    const deliveries = Object.values(this.#open);
+    for (const delivery of deliveries) {
       if (delivery.isAwaited) delivery.renew();
       else if (performance.now() - delivery.since > this.#options.leaseMs) this.close(delivery);
     }
-    if (this.#open.size > 0) return;
+    if (deliveries.length > 0) return;
     clearInterval(this.#tending);
     this.#tending = undefined;
+  }
+
+  #askAhead(key: string): Promise<HeldClaim | Look | undefined> | undefined {
+    const { deduplicator, keepsResults } = this.#options;
+    try {
+      return keepsResults ? deduplicator.admitFor(key)?.catch(() => undefined) : undefined;
+    } catch {
+      return undefined;
+    }
+  }
+
+  async #first(key: string): Promise<Verdict> {
+    try {
+      const isFirst = await this.#options.deduplicator.first(key);
+      return isFirst ? PASS : { act: "replay", args: undefined };
+    } catch {
+      return this.#withoutStore(key);
+    }
   }
 
   /** Looks before it claims: a claim that finds the message taken counts as one more duplicate. */
   async #again(key: string): Promise<Verdict> {
     try {
       const found = await this.#options.deduplicator.look(key);
-      return found.status === "absent" ? await this.claim(key) : this.#verdict(key, found);
+      if (found.status !== "absent") return this.#verdict(key, found);
+      return await this.claim(senderOf(key), key);
     } catch {
       return this.#withoutStore(key);
     }
   }
 
-  #verdict(key: string, found: Found): Verdict {
+  #verdict(key: string, found: GatewayClaim): Verdict {
     switch (found.status) {
       case "fresh":
         return { act: "deliver", claim: found, key, messages: this };
@@ -155,8 +200,23 @@ export class Messages {
   async #withoutStore(key: string): Promise<Verdict> {
     const { local, onStoreError, retryAfterMs } = this.#options;
     if (onStoreError === "allow") return PASS;
-    const found = await local?.claim(key).catch(() => undefined);
-    if (found !== undefined) return this.#verdict(key, found as Found);
+    try {
+      if (local !== undefined) return this.#verdict(key, await local.claimFor(senderOf(key), key));
+    } catch {
+      // Not even that: it has no room.
+    }
     return { act: "refuse", refusal: refusal("STORE_UNAVAILABLE", retryAfterMs) };
   }
+}
+
+function outcomeOf(found: Look): Verdict | undefined {
+  if (found.status !== "duplicate") return undefined;
+  return { act: "replay", args: restored(found.result) };
+}
+
+/** What came of a message that is not admitted. It may have been claimed by another's decision. */
+function refusedOutcome(found: HeldClaim | Look): Verdict | undefined {
+  if (found.status !== "fresh") return outcomeOf(found);
+  Promise.resolve(found.release()).catch(() => false);
+  return undefined;
 }

@@ -16,25 +16,25 @@ export class Packet {
   readonly dispatch: Done;
   /** Undefined where the client expects none, or sent something else in its place. */
   readonly ack: Acknowledge | undefined;
+  /** The name of the event as listeners are found by; undefined where a client sent none. */
+  readonly name: string | undefined;
   readonly #acks: Acks;
+  #args: unknown[] | undefined;
 
   constructor(socket: Socket, event: unknown[], dispatch: Done, acks: Acks) {
     this.socket = socket;
     this.event = event;
     this.dispatch = dispatch;
     this.#acks = acks;
-    const last = event.length > 1 ? event.at(-1) : undefined;
+    const [name] = event;
+    this.name = typeof name === "string" || typeof name === "number" ? String(name) : undefined;
+    const last = event.length > 1 ? event[event.length - 1] : undefined;
     this.ack = typeof last === "function" ? (last as Acknowledge) : undefined;
   }
 
-  /** The name of the event as listeners are found by; undefined where a client sent none. */
-  get name(): string | undefined {
-    const name = this.event[0];
-    return typeof name === "string" || typeof name === "number" ? String(name) : undefined;
-  }
-
   get args(): unknown[] {
-    return this.event.slice(1, this.ack === undefined ? undefined : -1);
+    this.#args ??= this.event.slice(1, this.ack === undefined ? undefined : -1);
+    return this.#args;
   }
 
   /** Hands another acknowledgement to the handlers; the client's own is this packet's to call. */

@@ -12,12 +12,14 @@ import {
   countOf,
   durationMs,
   flag,
+  functionOf,
   isPlainObject,
   oneOf,
   prefixOf,
   timeoutMs,
 } from "../options.js";
 import { driverOf, type Store } from "../store.js";
+import { TieredStore } from "../tiered-store.js";
 import { BurstAlarm } from "./burst-alarm.js";
 import { ClientAddresses } from "./client-address.js";
 import type { EventRule, GatewayOptions } from "./gateway-options.js";
@@ -76,7 +78,7 @@ export class Settings {
     this.queueLimit = countOf(queueLimit, "queueLimit");
     this.denialLimit = denialLimitFrom(disconnectAfter);
     const addresses = new ClientAddresses(options.trustProxy);
-    this.identities = new Identities(functionFrom(identify, "identify"), addresses);
+    this.identities = new Identities(functionOf(identify, "identify"), addresses);
     this.hasOwnNames = identify !== undefined;
     this.rules = this.#rulesFrom(events);
     this.handshakes = connect === undefined ? undefined : this.#handshakesFrom(connect, addresses);
@@ -86,6 +88,11 @@ export class Settings {
   /** Whether the store has answered by the time a call returns. */
   get synchronous(): boolean {
     return this.store.capabilities.synchronous;
+  }
+
+  /** Whether packets of one socket may be decided on together. */
+  get pipelines(): boolean {
+    return driverOf(this.store).pipelines === true;
   }
 
   get isClosed(): boolean {
@@ -115,7 +122,7 @@ export class Settings {
     checkOptions(rule, ["limit", "cost", "dedup"], "the rule");
     const { limit, cost = 1, dedup } = rule;
     if (typeof cost !== "function") countOf(cost, "cost");
-    if (this.store instanceof ArkosStore && typeof cost !== "function" && cost > 1) {
+    if (isArkos(this.store) && typeof cost !== "function" && cost > 1) {
       throw new TidegateError("unsupported", `this store counts by one, and not by "cost" ${cost}`);
     }
     if (rule.cost !== undefined && limit === undefined) {
@@ -144,10 +151,10 @@ export class Settings {
       local: onStoreError === "local" && !synchronous ? new Deduplicator(remembers) : undefined,
       onStoreError,
       synchronous,
-      keepsResults: !(store instanceof ArkosStore),
+      keepsResults: !isArkos(store),
       leaseMs: durationMs(lease, 'option "lease"'),
       retryAfterMs: timeout,
-      id: functionFrom(id, "id") ?? payloadId,
+      id: functionOf(id, "id") ?? payloadId,
     });
   }
 
@@ -160,7 +167,7 @@ export class Settings {
       const { limit, identify, maxSockets } = connect;
       return new Handshakes({
         limiter: this.#limiter(limit),
-        identify: functionFrom(identify, "identify"),
+        identify: functionOf(identify, "identify"),
         maxSockets: maxSockets === undefined ? Infinity : countOf(maxSockets, "maxSockets"),
         addresses,
         synchronous: this.synchronous,
@@ -179,8 +186,8 @@ export class Settings {
       return new BurstAlarm({
         detector: new BurstDetector({ store, prefix: this.#prefix, timeout, ...counted }),
         addresses,
-        when: functionFrom(when, "when") ?? ((socket) => userOf(socket) === undefined),
-        onBurst: functionFrom(onBurst, "onBurst"),
+        when: functionOf(when, "when") ?? ((socket) => userOf(socket) === undefined),
+        onBurst: functionOf(onBurst, "onBurst"),
       });
     });
   }
@@ -193,6 +200,11 @@ function storeOf(given: Store | ArkosGatewayStore | undefined): Store {
   }
   driverOf(given);
   return given as Store;
+}
+
+/** Whether nothing but five methods is behind the store. */
+function isArkos(store: Store): boolean {
+  return store instanceof ArkosStore || (store instanceof TieredStore && isArkos(store.l2));
 }
 
 function acksFrom(given: unknown): Acks {
@@ -210,14 +222,6 @@ function denialLimitFrom(given: GatewayOptions["disconnectAfter"]): DenialLimit 
       windowMs: durationMs(given.window, 'option "window"'),
     };
   });
-}
-
-function functionFrom<F extends ((...args: any[]) => unknown) | undefined>(
-  given: F,
-  name: string,
-): F {
-  if (given === undefined || typeof given === "function") return given;
-  bad("bad_policy", `option "${name}"`, given, "a function");
 }
 
 /** Says in which part of the options a mistake is. */

@@ -1,4 +1,4 @@
-import type { FreshClaim } from "../deduplicator.js";
+import type { HeldClaim } from "../deduplicator.js";
 import type { Messages } from "./messages.js";
 import type { Refusal } from "./refusal.js";
 
@@ -12,7 +12,7 @@ export type Ending =
 /** On to the handlers, with a claim to be committed or released. */
 export interface Claimed {
   readonly act: "deliver";
-  readonly claim: FreshClaim;
+  readonly claim: HeldClaim;
   readonly key: string;
   readonly messages: Messages;
 }

@@ -9,4 +9,6 @@ const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(
 export const memory: { readonly buffer: ArrayBuffer } = initSync({
   module: new WebAssembly.Module(bytes),
 }).memory;
+/** Whether what one request starts, timers above all, ends with it. */
+export const isolatesRequests: boolean = false;
 export * from "./gen/tidegate.js";

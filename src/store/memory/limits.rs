@@ -2,7 +2,7 @@
 //! bytes; any other has its record beside the table. Both run the same arithmetic.
 
 use super::{Full, Slot};
-use crate::limit::{Decision, Entry, Limit, LimitRecord, Limits, Reason, State};
+use crate::limit::{Decision, Entry, Limit, LimitRecord, Limits, Reason, Share, State};
 use crate::store::slots::{Row, Slots};
 use crate::time::{Clock, Millis, Timestamp};
 
@@ -310,6 +310,39 @@ impl LimitTable {
         self.change(slot, Timestamp::default(), |record| record.reset(&limits));
     }
 
+    /// Runs an operation of a tier; answers the key's row, if it has one now.
+    pub(super) fn tier(
+        &mut self,
+        limiter: LimiterId,
+        slot: Option<Slot>,
+        now: Timestamp,
+        step: impl Fn(&mut LimitRecord, &Limits) -> Option<Share>,
+    ) -> (Option<Share>, Option<Slot>) {
+        let Some(limits) = self.limits(limiter).cloned() else {
+            return (None, None);
+        };
+        if let Some(slot) = slot.filter(|slot| self.held(*slot).is_some()) {
+            return (self.change(slot, now, |record| step(record, &limits)).flatten(), Some(slot));
+        }
+        let mut record = LimitRecord::default();
+        let share = step(&mut record, &limits);
+        if record == LimitRecord::default() {
+            return (share, None);
+        }
+        match self.insert(&record, now) {
+            Ok(slot) => (share, Some(slot)),
+            Err(full) => {
+                let decision = self.overflow(limiter, now, full, |shared, limits| {
+                    shared.consume(limits, 0, now, CLOCK).0
+                });
+                // Nobody's to spend: the key has no row.
+                let nothing =
+                    |share| Share { decision, granted: 0, holds_for: Millis::ZERO, ..share };
+                (share.map(nothing), None)
+            }
+        }
+    }
+
     pub(super) fn generation(&self, index: u32) -> Option<u32> {
         self.rows.get(index).map(Row::generation)
     }
@@ -335,7 +368,7 @@ impl LimitTable {
         }
         let limit = &self.policies.get(row.policy as usize)?.limit;
         let entry = Entry { name: limit.name().clone(), shape: *limit.shape(), state: row.state };
-        Some(LimitRecord { block: None, entries: vec![entry] })
+        Some(LimitRecord { entries: vec![entry], ..LimitRecord::default() })
     }
 
     /// Runs a change on the record of a row, and puts it back in its smallest form; a whole one goes.
@@ -400,7 +433,7 @@ impl LimitTable {
 
     /// The smallest form of a record: a row of its own, or a place beside the table.
     fn place(&mut self, record: LimitRecord) -> (State, u32) {
-        if let (None, [entry]) = (record.block, record.entries.as_slice()) {
+        if let (None, None, [entry]) = (record.block, &record.adders, record.entries.as_slice()) {
             let limit = Limit::restored(entry.name.clone(), entry.shape);
             return (entry.state, self.use_policy(&limit));
         }

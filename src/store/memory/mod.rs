@@ -4,41 +4,22 @@
 //! npm sharded JavaScript Maps). [`MemoryStore`] is the table with a hash map as its index, for Rust hosts.
 
 mod limits;
-mod records;
 
 use core::convert::Infallible;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use limits::LimitTable;
-pub use limits::{LimiterId, OnFull};
-use records::Records;
-
-use super::{Answer, Call, Full, Key, Store};
+use super::records::Records;
+use super::tier::Question;
+use super::{Answer, Call, Full, Key, Slot, Store};
 use crate::burst::{self, Burst, BurstPolicy, Observation};
 use crate::dedup::{self, Message, MessageOp, MessageReply, Tag};
 use crate::error::Error;
-use crate::limit::{Decision, Limits, Reason};
+use crate::limit::{Decision, Limits, Reason, Share};
 use crate::op::{Op, Reply};
 use crate::time::{Clock, Millis, Timestamp};
-
-/// Where a row is, and which of the rows that have been there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Slot {
-    /// The place.
-    pub index: u32,
-    /// Differs each time the place is used anew.
-    pub generation: u32,
-}
-
-impl Slot {
-    /// The generation of an index that is always told which slots were freed: whatever is there.
-    pub const ANY: u32 = u32::MAX;
-
-    const fn holds(self, generation: u32) -> bool {
-        self.generation == Self::ANY || self.generation == generation
-    }
-}
+use limits::LimitTable;
+pub use limits::{LimiterId, OnFull};
 
 /// Tables for limits, ids and identities, each with room for as many keys.
 pub struct MemoryTable {
@@ -129,6 +110,30 @@ impl MemoryTable {
         self.limits.peek(limiter, slot, cost, now)
     }
 
+    /// Runs [`Op::Reserve`], [`Op::Add`] or [`Op::GiveBack`] on a row, or on a key without one; answers its row,
+    /// if it has one now. No share means that the operation answers none.
+    pub fn tier(
+        &mut self,
+        limiter: LimiterId,
+        slot: Option<Slot>,
+        question: &Question,
+        now: Timestamp,
+    ) -> (Option<Share>, Option<Slot>) {
+        self.limits.tier(limiter, slot, now, |record, limits| match *question {
+            Question::Consume { cost } => record.reserve(limits, cost, 0, now, Clock::Store).0,
+            Question::Reserve { cost, units } => {
+                record.reserve(limits, cost, units, now, Clock::Store).0
+            }
+            Question::Add { delta, cost } => {
+                record.add(limits, delta.as_ref(), cost, now, Clock::Store).0
+            }
+            Question::GiveBack { delta } => {
+                record.give_back(limits, &delta, now, Clock::Store);
+                None
+            }
+        })
+    }
+
     /// Gives units back.
     pub fn refund(&mut self, limiter: LimiterId, slot: Slot, cost: u64, now: Timestamp) {
         self.limits.refund(limiter, slot, cost, now);
@@ -192,6 +197,12 @@ impl MemoryTable {
             self.result_bytes = self.result_bytes.saturating_sub(bytes);
         }
         Ok((reply, placed?))
+    }
+
+    /// Whether that slot is still an id's.
+    #[must_use]
+    pub fn holds_message(&self, slot: Slot) -> bool {
+        self.messages.get(slot).is_some()
     }
 
     /// Counts an observation of an identity; answers its row.
@@ -334,8 +345,36 @@ impl Indexed {
                 }
                 Ok(Reply::Observation(observation))
             }
+            Op::Reserve { limits, cost, units } => {
+                self.tier(key, limits, Question::Reserve { cost: *cost, units: *units }, now)
+            }
+            Op::Add { limits, delta, cost } => {
+                self.tier(key, limits, Question::Add { delta: *delta, cost: *cost }, now)
+            }
+            Op::GiveBack { limits, delta } => {
+                self.tier(key, limits, Question::GiveBack { delta: *delta }, now)
+            }
             _ => self.change(call, now),
         }
+    }
+
+    fn tier(
+        &mut self,
+        key: &Key,
+        limits: &Limits,
+        question: Question,
+        now: Timestamp,
+    ) -> Answer<Infallible> {
+        if limits.single().is_none() {
+            return Err(Error::Unsupported("a tier decides on one limit"));
+        }
+        let limiter = self.limiter(limits);
+        let (share, placed) = self.table.tier(limiter, self.limits.get(key), &question, now);
+        self.forget_freed();
+        if let Some(slot) = placed {
+            self.limits.set(key, slot);
+        }
+        Ok(share.map_or(Reply::Done, Reply::Share))
     }
 
     /// The operations on a key's limits that answer nothing.

@@ -4,11 +4,12 @@
 -- KEYS[i]  the key of operation i
 -- ARGV[1]  the caller's clock in milliseconds, or "" for the server's
 -- ARGV[…]  the operations in the order of their keys, those that are the same together: how many, the letter,
---          the arguments, parted by ";"
+--          the arguments, parted by ";"; then, where the key holds a hash of records, a line break and the
+--          field's name
 --
--- Answers a list. Its first text has the numbers of every operation: operations parted by ";", numbers by ",",
--- zeros at an operation's end left out. An operation that was refused has "!". The other texts belong to those
--- that were refused, or found a result, in order.
+-- Answers the numbers of every operation as one text: operations parted by ";", numbers by ",", zeros at an
+-- operation's end left out, "!" for an operation that was refused. Why it was, and results that were found, are
+-- texts of their own: where there are any, the answer is a list of the numbers and these, in order.
 --
 -- Numbers are doubles here, exact because every policy was accepted only where all sums stay below 2^53.
 -- They are always formatted: Lua's own conversion keeps fourteen digits. Rounded quotients can be one too
@@ -42,11 +43,17 @@ local function ceil_div(a, b)
   return quotient * b < a and quotient + 1 or quotient
 end
 
+-- What is answered: of each operation that was run, in order; what has been said in texts; and whether this is a replica.
+local replies, texts, operations, readonly = {}, {}, nil, nil
+
 -- ── everything else ────────────────────────────────────────────────────────
 -- Made only when an operation needs it: making functions costs more than most operations.
 
 local function all_operations()
   local max, min, fmod = math.max, math.min, math.fmod
+
+  -- What is done and has nothing to tell says so: no reply is empty.
+  local DONE = '1'
 
   -- Numbers in a text, zeros at the end left out.
   local function told(...)
@@ -68,14 +75,17 @@ local function all_operations()
     return { level = level, before = before, at = at, elapsed = elapsed, behind = behind, rebased = rebased }
   end
 
+  -- src/limit/share.rs: how long a delta may be on its way, what a bucket holds at most, how many tiers' numbers
+  -- are remembered, and what part of what is left a share may be.
+  local ON_THE_WAY, MOST_DEBT, MOST_ADDERS, SHARES = 60000, 4503599627370496, 64, 8
+
   local Bucket, Fixed, Sliding = {}, {}, {}
   Bucket.__index, Fixed.__index, Sliding.__index = Bucket, Fixed, Sliding
 
   function Bucket:view(level, before, at)
     local behind = at - now
     if behind <= 0 then
-      local elapsed = min(-behind, self.drain)
-      return view_at(max(0, level - elapsed * self.rate), 0, now, 0, 0, false)
+      return view_at(max(0, level + behind * self.rate), 0, now, 0, 0, false)
     end
     if behind > self.drain and one_clock then
       return view_at(level, 0, now, 0, 0, true)
@@ -92,7 +102,7 @@ local function all_operations()
   end
 
   function Bucket:refund(view, cost)
-    view.level = cost >= self.capacity and 0 or max(0, view.level - cost * self.window)
+    view.level = max(0, view.level - cost * self.window)
   end
 
   function Bucket:remaining(view)
@@ -115,8 +125,24 @@ local function all_operations()
     return used * self.window, 0, at
   end
 
-  function Bucket:text(view)
-    return format('b,%.0f,%.0f,%.0f,%.0f,%.0f', self.rate, self.window, self.capacity, view.level, view.at)
+  -- What a tier may spend from now on counts for so long, and its deltas for so long.
+  function Bucket:holds_for()
+    return self.drain
+  end
+
+  function Bucket:adds_for()
+    return self.drain + ON_THE_WAY
+  end
+
+  function Bucket:add(view, units, span)
+    view.level = min(MOST_DEBT, view.level + units * self.window)
+    return now - span <= self:adds_for()
+  end
+
+  function Bucket:give_back(view, units, span)
+    if span <= view.at then
+      view.level = max(0, view.level - max(0, units * self.window - (view.at - span) * self.rate))
+    end
   end
 
   function Fixed:view(level, before, at)
@@ -163,8 +189,24 @@ local function all_operations()
     return used, 0, (old.kind == 'f' and open) and view.at or at
   end
 
-  function Fixed:text(view)
-    return format('f,%.0f,%.0f,%.0f,%.0f', self.capacity, self.window, view.level, view.at)
+  function Fixed:holds_for(view)
+    return self.window - view.elapsed + view.behind
+  end
+
+  function Fixed:adds_for()
+    return self.window
+  end
+
+  function Fixed:add(view, units, span)
+    view.at = view.level == 0 and min(span, now) or view.at
+    view.level = min(MAX_SAFE, view.level + units)
+    return now - span < self.window
+  end
+
+  function Fixed:give_back(view, units, span)
+    if view.at == span then
+      self:refund(view, units)
+    end
   end
 
   function Sliding:view(level, before, at)
@@ -243,8 +285,31 @@ local function all_operations()
     return used, 0, at - fmod(at, self.window)
   end
 
-  function Sliding:text(view)
-    return format('s,%.0f,%.0f,%.0f,%.0f,%.0f', self.capacity, self.window, view.before, view.level, view.at)
+  Sliding.holds_for = Fixed.holds_for
+
+  function Sliding:adds_for()
+    return self.window * 2
+  end
+
+  -- The count of the window that begins at `span`; nil where it weighs nothing any more.
+  function Sliding:counted_in(view, span)
+    local age = max(0, view.at - span)
+    return age == 0 and 'level' or age <= self.window and 'before' or nil
+  end
+
+  function Sliding:add(view, units, span)
+    local count = self:counted_in(view, span)
+    if count then
+      view[count] = min(floor_div(MOST_DEBT / 2, self.window), view[count] + units)
+    end
+    return count ~= nil
+  end
+
+  function Sliding:give_back(view, units, span)
+    local count = self:counted_in(view, span)
+    if count then
+      view[count] = max(0, view[count] - units)
+    end
   end
 
   local shapes = {}
@@ -267,9 +332,17 @@ local function all_operations()
       shape = { window = window, capacity = a, full = a * window }
       setmetatable(shape, kind == 'f' and Fixed or Sliding)
     end
-    shape.kind, shape.shape = kind, text
+    shape.kind, shape.form = kind, text .. ',' .. (kind == 's' and PAIR .. ',' .. N or PAIR)
     shapes[text] = shape
     return shape
+  end
+
+  -- A limit's state: "b,rate,window,burst,debt,at", "f,limit,window,count,start" or "s,limit,window,before,count,start".
+  local function state_text(shape, state)
+    if shape.kind == 's' then
+      return format(shape.form, state.before, state.level, state.at)
+    end
+    return format(shape.form, state.level, state.at)
   end
 
   -- What is thrown is the reply of this operation alone, and is thrown before anything is written.
@@ -296,19 +369,31 @@ local function all_operations()
       and { name = name, shape = shape_of('s,' .. shape), level = tonumber(b), before = tonumber(a), at = tonumber(c) }
   end
 
-  -- {block = {until, duration} or nil, entries = {...}}
+  -- {ends, then tiers and the newest number of each}
+  local function adders_of(text)
+    local adders = {}
+    for number in text:gmatch('%d+') do
+      adders[#adders + 1] = tonumber(number)
+    end
+    return #adders % 2 == 1 and adders or refuse('corrupt')
+  end
+
+  -- {block = {ends, duration} or nil, adders = {...} or nil, entries = {...}}
   local function limits_of(text)
     local record = { entries = {} }
     if not text then
       return record
     end
-    if text:sub(1, 2) ~= '1l' or text:sub(-1) ~= '.' then
+    if not text:match('^1l[|.]') or text:sub(-1) ~= '.' then
       refuse('corrupt')
     end
     for part in text:sub(3, -2):gmatch('|([^|]*)') do
       local ends, duration = part:match('^b(%d+),(%d+)$')
+      local adders = part:match('^a([%d,]+)$')
       if ends then
         record.block = { ends = tonumber(ends), duration = tonumber(duration) }
+      elseif adders then
+        record.adders = adders_of(adders)
       else
         record.entries[#record.entries + 1] = entry_of(part) or refuse('corrupt')
       end
@@ -368,7 +453,7 @@ local function all_operations()
     return views
   end
 
-  -- The reply: remaining, reset wait, retry wait, reason, which limit decided.
+  -- Remaining, reset wait, retry wait, reason, which limit decided.
   local function decision(limits, views, cost, admitted, blocked)
     local by, remaining, retry, reset = 1, MAX_SAFE, 0, blocked
     for i = 1, #limits do
@@ -399,7 +484,7 @@ local function all_operations()
         reason, retry, by = 3, max(retry, blocked), 1
       end
     end
-    return told(remaining, reset, max(0, retry), reason, by - 1)
+    return { remaining, reset, max(0, retry), reason, by - 1 }
   end
 
   -- Takes over the views that `wanted` names, and drops what is whole again.
@@ -430,6 +515,9 @@ local function all_operations()
       end
     end
     record.entries = kept
+    if record.adders and record.adders[1] <= now then
+      record.adders = nil
+    end
     local left = block_left(record.block)
     if record.block then
       record.block = left > 0 and { ends = now + left, duration = record.block.duration } or nil
@@ -446,13 +534,63 @@ local function all_operations()
     return entry.at + reset
   end
 
-  -- Stores a record for as long as anything of it counts; nothing that counts is a key that goes.
-  local function put(key, text, over_at)
-    if over_at > now then
-      local px = format(N, over_at - now)
-      call('SET', key, text, 'PX', px)
+  -- Where the operation's record is, if its key holds a hash of them.
+  local field
+
+  local function get(key)
+    if field then
+      return call('HGET', key, field)
+    end
+    return call('GET', key)
+  end
+
+  local function delete(key)
+    if field then
+      call('HDEL', key, field)
     else
       call('DEL', key)
+    end
+  end
+
+  -- What is over leaves a hash that has doubled. (Only what whole hashes are made of: see ops.I and ops.F.)
+  local function sweep(key)
+    local records = call('HGETALL', key)
+    for i = 1, #records, 2 do
+      local window, start = records[i + 1]:match('^1l|[^|]+=f,%d+,(%d+),%d+,(%d+)%.$')
+      local at = window and window + start or records[i + 1]:match('^1d||(%d+)||%.$')
+      if at and tonumber(at) <= now then
+        call('HDEL', key, records[i])
+      end
+    end
+  end
+
+  -- A hash lives as long as the longest of its records.
+  local function put_field(key, text, ms)
+    local is_new = call('HSET', key, field, text) == 1
+    if call('PTTL', key) < ms then
+      local px = format(N, ms)
+      local kept = try('PEXPIRE', key, px)
+      -- Where this may not be done, nothing is left without an end.
+      if type(kept) == 'table' then
+        call('HDEL', key, field)
+        error(kept)
+      end
+    end
+    local size = is_new and call('HLEN', key) or 0
+    if size >= 64 and math.frexp(size) == 0.5 then
+      sweep(key)
+    end
+  end
+
+  -- Stores a record for as long as anything of it counts; nothing that counts is a record that goes.
+  local function put(key, text, over_at)
+    if over_at <= now then
+      delete(key)
+    elseif field then
+      put_field(key, text, over_at - now)
+    else
+      local px = format(N, over_at - now)
+      call('SET', key, text, 'PX', px)
     end
   end
 
@@ -462,13 +600,24 @@ local function all_operations()
       parts[2] = format('b%.0f,%.0f', record.block.ends, record.block.duration)
       over_at = record.block.ends
     end
+    local most = 512
+    if record.adders then
+      local adders = {}
+      for i = 1, #record.adders do
+        adders[i] = format(N, record.adders[i])
+      end
+      local text = 'a' .. concat(adders, ',')
+      parts[#parts + 1] = text
+      most = most + #text + 1
+      over_at = max(over_at, record.adders[1])
+    end
     for i = 1, #record.entries do
       local entry = record.entries[i]
-      parts[#parts + 1] = entry.name .. '=' .. entry.shape:text(entry)
+      parts[#parts + 1] = entry.name .. '=' .. state_text(entry.shape, entry)
       over_at = max(over_at, whole_at(entry))
     end
     local text = concat(parts, '|') .. '.'
-    if #record.entries > 8 or #text > 512 then
+    if #record.entries > 8 or #text > most then
       refuse('too many limits')
     end
     put(key, text, over_at)
@@ -491,8 +640,8 @@ local function all_operations()
     return view.rebased
   end
 
-  local function decided(key, record, text, cost, charges)
-    local limits = seats_of(text)
+  -- Decides on the record, and charges it. Answers the decision, whether it admits, and whether the record changed.
+  local function decide(record, limits, cost, charges)
     local views = views_of(record, limits)
     local blocked = block_left(record.block)
     local admitted = blocked == 0
@@ -504,40 +653,147 @@ local function all_operations()
         limits[i].shape:charge(views[i], cost)
       end
     end
-    local reply = decision(limits, views, cost, admitted, blocked)
+    local numbers = decision(limits, views, cost, admitted, blocked)
     if not charges then
-      return reply
+      return numbers
     end
-    local kept = keep(record, limits, views, admitted and always or is_rebased)
-    if kept or (record.block and now + blocked < record.block.ends) then
+    local changed = keep(record, limits, views, admitted and always or is_rebased)
+    changed = changed or (record.block ~= nil and now + blocked < record.block.ends)
+    if changed then
       prune(record)
-      put_limits(key, record)
     end
-    return reply, admitted
+    return numbers, admitted, changed
   end
 
   local function get_limits(key)
-    local text = call('GET', key)
+    local text = get(key)
     return limits_of(text), text
+  end
+
+  local function store(key, record, found, changed)
+    if changed then
+      put_limits(key, record)
+    elseif found then
+      heal(key, record)
+    end
   end
 
   function ops.C(key, cost, text)
     local record, found = get_limits(key)
-    local reply, admitted = decided(key, record, text, tonumber(cost), true)
-    if found and not admitted then
-      heal(key, record)
-    end
-    return reply
+    local numbers, _, changed = decide(record, seats_of(text), tonumber(cost), true)
+    store(key, record, found, changed)
+    return told(unpack(numbers))
   end
 
   function ops.P(key, cost, text)
-    return decided(key, get_limits(key), text, tonumber(cost), false)
+    return told(unpack((decide(get_limits(key), seats_of(text), tonumber(cost), false))))
+  end
+
+  -- A decision, and after it what a tier may decide by.
+  local function share(record, limits, numbers, granted)
+    local shape, view = limits[1].shape, views_of(record, limits)[1]
+    local span = shape.kind == 'b' and now or view.at
+    local remaining, reset, retry, reason, by = unpack(numbers)
+    local holds = shape:holds_for(view)
+    return told(remaining, reset, retry, reason, by, granted, span, holds, view.level, view.before, view.at, now)
+  end
+
+  local function only_seat(text)
+    local limits = seats_of(text)
+    return #limits == 1 and limits or refuse('a tier decides on one limit')
+  end
+
+  -- Consumes, and takes up to `units` more for a tier to spend.
+  function ops.V(key, cost, text, units)
+    local limits, record, found = only_seat(text), get_limits(key)
+    local numbers, admitted, changed = decide(record, limits, tonumber(cost), true)
+    local granted = admitted and min(tonumber(units), floor_div(numbers[1], SHARES)) or 0
+    if granted > 0 then
+      local _, _, charged = decide(record, limits, granted, true)
+      changed = changed or charged
+    end
+    store(key, record, found, changed)
+    return share(record, limits, numbers, granted)
+  end
+
+  local function delta_of(text)
+    local node, seq, units, span = text:match('^(%d+),(%d+),(%d+),(%d+)$')
+    return node and { node = tonumber(node), seq = tonumber(seq), units = tonumber(units), span = tonumber(span) }
+  end
+
+  local function has_counted(adders, delta)
+    for i = 2, adders and adders[1] > now and #adders or 0, 2 do
+      if adders[i] == delta.node and adders[i + 1] >= delta.seq then
+        return true
+      end
+    end
+    return false
+  end
+
+  -- The tier that was heard of last stands at the end.
+  local function note(adders, delta, ends)
+    local noted = { max(adders and adders[1] or 0, ends) }
+    for i = 2, adders and #adders or 0, 2 do
+      if adders[i] ~= delta.node then
+        noted[#noted + 1], noted[#noted + 2] = adders[i], adders[i + 1]
+      end
+    end
+    if #noted > MOST_ADDERS * 2 then
+      table.remove(noted, 2)
+      table.remove(noted, 2)
+    end
+    noted[#noted + 1], noted[#noted + 2] = delta.node, delta.seq
+    return noted
+  end
+
+  -- Changes the limit's state once per delta, and remembers that it did. Answers whether it did.
+  local function apply(record, limits, delta, change)
+    if has_counted(record.adders, delta) then
+      return false
+    end
+    local views, shape = views_of(record, limits), limits[1].shape
+    if not change(shape, views[1]) then
+      return false
+    end
+    keep(record, limits, views, always)
+    local ends = min(MAX_SAFE, max(now, delta.span) + shape:adds_for())
+    record.adders = note(record.adders, delta, ends)
+    prune(record)
+    return true
+  end
+
+  -- Adds what a tier has admitted already, then consumes.
+  function ops.A(key, cost, text, delta)
+    local limits, record, found = only_seat(text), get_limits(key)
+    delta = delta_of(delta)
+    local added = delta and apply(record, limits, delta, function(shape, view)
+      return shape:add(view, delta.units, delta.span)
+    end)
+    local numbers, _, changed = decide(record, limits, tonumber(cost), true)
+    store(key, record, found, added or changed)
+    return share(record, limits, numbers, 0)
+  end
+
+  -- Takes back what a tier did not spend, as far as it still counts.
+  function ops.Y(key, _, text, delta)
+    local limits, record = only_seat(text), get_limits(key)
+    local entry = find(record.entries, limits[1].name)
+    delta = delta_of(delta)
+    local known = entry and entry.shape == limits[1].shape
+    if known and apply(record, limits, delta, function(shape, view)
+      local level, before = view.level, view.before
+      shape:give_back(view, delta.units, delta.span)
+      return view.level ~= level or view.before ~= before
+    end) then
+      put_limits(key, record)
+    end
+    return DONE
   end
 
   function ops.R(key, cost, text)
     local record, found = get_limits(key)
     if not found then
-      return ''
+      return DONE
     end
     local limits, known, views = seats_of(text), {}, {}
     local all = views_of(record, limits)
@@ -550,7 +806,7 @@ local function all_operations()
     keep(record, known, views, always)
     prune(record)
     put_limits(key, record)
-    return ''
+    return DONE
   end
 
   function ops.B(key, duration)
@@ -558,7 +814,7 @@ local function all_operations()
     record.block = { ends = min(MAX_SAFE, now + tonumber(duration)), duration = tonumber(duration) }
     prune(record)
     put_limits(key, record)
-    return ''
+    return DONE
   end
 
   function ops.U(key)
@@ -567,7 +823,7 @@ local function all_operations()
       record.block = nil
       put_limits(key, record)
     end
-    return ''
+    return DONE
   end
 
   function ops.X(key, _, text)
@@ -582,17 +838,41 @@ local function all_operations()
       record.block, record.entries = nil, kept
       put_limits(key, record)
     end
-    return ''
+    return DONE
+  end
+
+  -- ── Arkos' counters ────────────────────────────────────────────────────────
+
+  -- Counts a hit, whatever the count. Answers it, when the window is over, and what time it is.
+  function ops.I(key, window)
+    local record = get_limits(key)
+    local _, _, changed = decide(record, seats_of(format('default=f,%.0f,%s', MAX_SAFE, window)), 1, true)
+    store(key, record, false, changed)
+    local counter = record.entries[1]
+    return told(counter.level, counter.at + window, now)
+  end
+
+  -- Forgets a whole hash.
+  function ops.Z(key)
+    call('DEL', key)
+    return DONE
   end
 
   -- ── message ids: src/dedup.rs ──────────────────────────────────────────────
   -- {kind = 'c' or 'd', token, at, payload, result}
 
-  local YES, NO, ABSENT, FRESH, MISMATCH, IN_PROGRESS, DUPLICATE = '', '1', '2', '3', '4', 5, '6'
+  local YES, NO, ABSENT, FRESH, MISMATCH, IN_PROGRESS, DUPLICATE = '1', '2', '3', '4', '5', 6, '7'
+
+  -- A key that somebody left without a time to live gets one.
+  local function heal_message(key, at)
+    if not field and call('PTTL', key) == -1 then
+      call('PEXPIRE', key, format(N, max(1, at - now)))
+    end
+  end
 
   -- What is known of an id. What is over is not known, whether or not the server has dropped it.
   local function message_of(key)
-    local text = call('GET', key)
+    local text = get(key)
     if not text then
       return nil
     end
@@ -604,6 +884,7 @@ local function all_operations()
       refuse('corrupt')
     end
     at = tonumber(at)
+    heal_message(key, at)
     return now < at and { kind = kind, token = token, at = at, payload = payload, result = result } or nil
   end
 
@@ -667,6 +948,13 @@ local function all_operations()
     return FRESH
   end
 
+  -- Claims where the decision before it in this call admits, else looks.
+  function ops.H(key, ...)
+    local before = replies[#replies]
+    local admits = before and before ~= '!' and not match(before, '^[^,]*,[^,]*,[^,]*,[1-9]')
+    return ops[admits and 'K' or 'L'](key, ...)
+  end
+
   function ops.W(key, token, lease, payload)
     local message = message_of(key)
     local renewed = not (message and message.kind == 'd') and held(message, token)
@@ -692,7 +980,7 @@ local function all_operations()
     local message = message_of(key)
     local mine = held(message, token)
     if mine and message then
-      call('DEL', key)
+      delete(key)
     end
     return flag(mine)
   end
@@ -700,7 +988,7 @@ local function all_operations()
   function ops.G(key)
     local message = message_of(key)
     if message then
-      call('DEL', key)
+      delete(key)
     end
     return flag(message)
   end
@@ -788,7 +1076,7 @@ local function all_operations()
     policy.span = trigger == 't' and 1 or 17
     policy.bucket = floor_div(now * policy.parts, policy.window)
     policy.rest = trigger == 't' and tonumber(cooldown) or max(tonumber(cooldown), policy.window)
-    local burst = burst_of(call('GET', key), policy)
+    local burst = burst_of(get(key), policy)
     if now >= over_at(burst) then
       burst = burst_of(nil, policy)
     end
@@ -811,34 +1099,41 @@ local function all_operations()
     return observed(burst, policy, fired, false)
   end
 
-  return function(key, op)
-    local letter, rest = op:sub(1, 1), op:sub(3)
+  local read, run, args
+
+  -- An operation's letter, arguments, and field. The last argument of D holds what it likes.
+  local function read_op(op)
+    local line_end = op:find('\n', 1, true)
+    local words = line_end and op:sub(1, line_end - 1) or op
+    local letter, rest = words:sub(1, 1), words:sub(3)
+    read, run, field = op, ops[letter], line_end and op:sub(line_end + 1)
     if letter == 'D' then
-      return ops.D(key, match(rest, '^([^;]*);([^;]*);([^;]*);(.*)$'))
+      args = { match(rest, '^([^;]*);([^;]*);([^;]*);(.*)$') }
+      return
     end
-    local args = {}
+    args = {}
     for arg in (rest .. ';'):gmatch('([^;]*);') do
       args[#args + 1] = arg
     end
-    return ops[letter](key, unpack(args))
+  end
+
+  return function(key, op)
+    if op ~= read then
+      read_op(op)
+    end
+    return run(key, unpack(args))
   end
 end
 
 -- ── the batch ──────────────────────────────────────────────────────────────
 
-local replies, texts, run_any = {}, {}, nil
-
-local function refused(why)
-  texts[#texts + 1] = why
-  return '!'
-end
-
 -- What an operation throws is its reply, and must not fail its neighbours.
 local function any(key, op)
-  run_any = run_any or all_operations()
-  local done, reply, text = pcall(run_any, key, op)
+  operations = operations or all_operations()
+  local done, reply, text = pcall(operations, key, op)
   if not done then
-    return refused(type(reply) == 'table' and reply.err or tostring(reply))
+    reply, text = '!', type(reply) == 'table' and reply.err or tostring(reply)
+    readonly = readonly or match(text, 'READONLY.*')
   end
   texts[#texts + 1] = text
   return reply
@@ -877,22 +1172,25 @@ for i = 1, #KEYS do
     local level, since = match(text.err or text, '^(%d+),(%d+)%.$', #head + 1)
     local passed = level and now - since
     known = level and passed >= 0 and text:find(head, 1, true) == 1
-    if known and passed < span then
+    if known and (rate or passed < span) then
       debt = rate and level - passed * rate or level + 0
       if debt <= 0 then
         debt = 0
       elseif not rate then
         at = since + 0
       end
+      -- More than fits is what tiers have added.
+      known = debt <= full
     end
   end
   if known then
     local charged = debt + units
     if charged <= full then
       local px = format(N, rate and ceil_div(charged, rate) or at + span - now)
-      local stored = try('SET', key, format(form, charged, at), 'PX', px)
-      reply = stored.err and refused(stored.err) or format(N, floor_div(full - charged, unit)) .. ',' .. px
-    elseif not text or try('PTTL', key) ~= -1 then
+      if try('SET', key, format(form, charged, at), 'PX', px).ok then
+        reply = format(N, floor_div(full - charged, unit)) .. ',' .. px
+      end
+    elseif debt <= full and (not text or try('PTTL', key) ~= -1) then
       local reset = debt == 0 and 0 or rate and ceil_div(debt, rate) or at + span - now
       local retry = rate and ceil_div(charged - full, rate) or reset
       local denied = units > full and PAIR .. ',0,2' or PAIR .. ',' .. N .. ',1'
@@ -902,4 +1200,9 @@ for i = 1, #KEYS do
   replies[i] = reply or any(key, op)
 end
 
-return { concat(replies, ';'), unpack(texts) }
+-- A replica takes no write of any key: that is for the client to hear, which may look for the master.
+if readonly then
+  return redis.error_reply(readonly)
+end
+local numbers = concat(replies, ';')
+return #texts == 0 and numbers or { numbers, unpack(texts) }

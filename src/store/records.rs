@@ -1,7 +1,7 @@
-//! A table of records that are one value each: message ids, identities under watch.
+//! A table of records that are one value each.
 
-use super::{Full, Slot};
-use crate::store::slots::{Row, Slots};
+use super::Slot;
+use super::slots::{Full, Row, Slots};
 use crate::time::Timestamp;
 
 struct RecordRow<T> {
@@ -28,25 +28,44 @@ impl<T> Row for RecordRow<T> {
     }
 }
 
-pub(super) struct Records<T> {
+pub(in crate::store) struct Records<T> {
     rows: Slots<RecordRow<T>>,
 }
 
 impl<T> Records<T> {
-    pub(super) fn new(most_rows: u32) -> Self {
+    pub(in crate::store) fn new(most_rows: u32) -> Self {
         Self { rows: Slots::new(most_rows) }
     }
 
-    pub(super) fn len(&self) -> u32 {
+    pub(in crate::store) fn len(&self) -> u32 {
         self.rows.len()
     }
 
-    pub(super) fn get(&self, slot: Slot) -> Option<&T> {
+    pub(in crate::store) fn get(&self, slot: Slot) -> Option<&T> {
         self.rows.get(slot.index).filter(|row| slot.holds(row.generation))?.record.as_ref()
     }
 
+    pub(in crate::store) fn get_mut(&mut self, slot: Slot) -> Option<&mut T> {
+        let row = self.rows.get_mut(slot.index).filter(|row| slot.holds(row.generation))?;
+        row.record.as_mut()
+    }
+
+    /// Changes a record, which may then be over sooner.
+    pub(in crate::store) fn update(
+        &mut self,
+        slot: Slot,
+        ends: impl Fn(&T) -> Timestamp,
+        change: impl FnOnce(&mut T),
+    ) {
+        if let Some(record) = self.get_mut(slot) {
+            change(record);
+            let over_at = ends(record);
+            self.rows.hasten(slot.index, over_at);
+        }
+    }
+
     /// Replaces what the slot holds; answers where it is now, if it is anywhere.
-    pub(super) fn put(
+    pub(in crate::store) fn put(
         &mut self,
         slot: Option<Slot>,
         record: Option<T>,
@@ -78,7 +97,7 @@ impl<T> Records<T> {
         }
     }
 
-    pub(super) fn take_freed(&mut self) -> Option<(u32, Option<T>)> {
+    pub(in crate::store) fn take_freed(&mut self) -> Option<(u32, Option<T>)> {
         self.rows.take_freed().map(|(slot, row)| (slot, row.record))
     }
 }

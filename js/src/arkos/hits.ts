@@ -1,0 +1,120 @@
+import { type ArkosGatewayStore, checkCounted } from "./gateway-store.js";
+
+/** What an increment answers. */
+export interface Counted {
+  count: number;
+  resetAt: number;
+}
+
+type Told = PromiseSettledResult<Counted>[];
+
+/** The hits of one key that this process counted, and what becomes of them in the tiers behind the first. */
+export class Hits {
+  readonly #key: string;
+  readonly #tiers: readonly ArkosGatewayStore[];
+  readonly #failed: (error: unknown) => void;
+  #windowMs = 0;
+  /** Hits that are still to be told, the one that is being told among them; and how many have been. */
+  #untold = 0;
+  #told = 0;
+  /** Of the last tier's window: told, but nobody knows whether they were counted. They stay counted here. */
+  #lost = 0;
+  /** What the last tier counted of everybody's hits, and until when that holds on this process's clock. */
+  #known: Counted | undefined;
+  #knownUntil = 0;
+  #underWay: Promise<Told> | undefined;
+  #isTelling = false;
+  #pause: { readonly over: Promise<void>; readonly end: () => void } | undefined;
+
+  constructor(key: string, tiers: readonly ArkosGatewayStore[], failed: (error: unknown) => void) {
+    this.#key = key;
+    this.#tiers = tiers;
+    this.#failed = failed;
+  }
+
+  get isIdle(): boolean {
+    return this.#untold === 0;
+  }
+
+  /** One more hit. The tiers are told at once, and of one hit after the other. */
+  add(windowMs: number): void {
+    this.#windowMs = windowMs;
+    this.#untold += 1;
+    if (!this.#isTelling) void this.#tell();
+  }
+
+  /** All hits that are known of: those that the last tier counted with those it has not been told, else the first tier's. */
+  seenWith(first: Counted): Counted {
+    const known = this.#known;
+    if (known === undefined || performance.now() >= this.#knownUntil) return first;
+    // The first tier's window began when the last one's was over.
+    if (first.resetAt - this.#windowMs >= known.resetAt) return first;
+    return { count: known.count + this.#lost + this.#untold, resetAt: known.resetAt };
+  }
+
+  /** When everything has been told that was counted before. */
+  async settled(): Promise<void> {
+    const all = this.#told + this.#untold;
+    while (this.#told < all) await (this.#underWay ?? this.#pause?.over);
+  }
+
+  /** Tells no more, once what is under way is over. */
+  async pause(): Promise<void> {
+    let end = () => {};
+    const over = new Promise<void>((resolve) => {
+      end = resolve;
+    });
+    this.#pause = { over, end };
+    await this.#underWay;
+  }
+
+  /** Forgets what is known and so many hits that were not told, and goes on. */
+  resume(forgotten: number): void {
+    this.#known = undefined;
+    this.#lost = 0;
+    this.#untold -= forgotten;
+    this.#told += forgotten;
+    this.#pause?.end();
+    this.#pause = undefined;
+  }
+
+  /** How many are not told. */
+  get untold(): number {
+    return this.#untold;
+  }
+
+  async #tell(): Promise<void> {
+    this.#isTelling = true;
+    while (this.#untold > 0) {
+      this.#underWay = Promise.allSettled(this.#tiers.map((tier) => this.#hit(tier)));
+      this.#heard(await this.#underWay);
+      this.#underWay = undefined;
+      await this.#pause?.over;
+    }
+    this.#isTelling = false;
+  }
+
+  async #hit(tier: ArkosGatewayStore): Promise<Counted> {
+    return checkCounted(await tier.increment(this.#key, this.#windowMs));
+  }
+
+  #heard(answers: Told): void {
+    this.#untold -= 1;
+    this.#told += 1;
+    for (const answer of answers) {
+      if (answer.status === "rejected") this.#failed(answer.reason);
+    }
+    const last = answers.at(-1);
+    if (last?.status === "fulfilled") this.#learn(last.value);
+    else this.#lost += 1;
+  }
+
+  #learn({ count, resetAt }: Counted): void {
+    if (resetAt !== this.#known?.resetAt) this.#lost = 0;
+    this.#known = { count, resetAt };
+    const leftMs = resetAt - Date.now();
+    // Where the last tier has another clock, a whole window is the most that may be left.
+    const isOurClock = leftMs > 0 && leftMs <= this.#windowMs;
+    this.#knownUntil = performance.now() + (isOurClock ? leftMs : this.#windowMs);
+  }
+}

@@ -1,0 +1,92 @@
+import { type FirstTier, StoreGuard, type TierAsk } from "#wasm";
+import { errorFrom } from "../errors.js";
+import { tellStoreError } from "../guarded.js";
+import { monotonicNow } from "../monotonic.js";
+import { NONE } from "./driver.js";
+import type { TieredLimits } from "./limits.js";
+
+/** So many questions that no call waits for are under way at once. */
+const MOST_UNDER_WAY = 256;
+
+/** What has to be asked of l2 without a call that waits for it: shares to renew and to give back, units to add. */
+export class Chores {
+  readonly #tier: FirstTier;
+  readonly #urgent: boolean;
+  readonly #limitsOf: (limiter: number) => TieredLimits;
+  readonly #guard = new StoreGuard("throw");
+  readonly #underWay = new Set<Promise<void>>();
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  /** `urgent`: what is to be done keeps the process alive until it is done. */
+  constructor(tier: FirstTier, urgent: boolean, limitsOf: (limiter: number) => TieredLimits) {
+    this.#tier = tier;
+    this.#urgent = urgent;
+    this.#limitsOf = limitsOf;
+  }
+
+  /** Asks now; a failure is told as an event, and the core tries again when it has to. */
+  ask(ask: TierAsk): void {
+    if (!this.#guard.ask(performance.now())) {
+      this.#limitsOf(ask.limiter()).giveUp(ask);
+      return;
+    }
+    const task = this.#carry(ask).finally(() => this.#underWay.delete(task));
+    this.#underWay.add(task);
+  }
+
+  /** Sees to it that what is due is asked when it is due. */
+  plan(): void {
+    if (this.#timer !== undefined) return;
+    const at = this.#tier.due_at();
+    if (Number.isNaN(at)) return;
+    this.#timer = setTimeout(this.#run, Math.max(0, at - monotonicNow()));
+    if (!this.#urgent) (this.#timer as { unref?(): void }).unref?.();
+  }
+
+  /** Leaves nothing here: of one Limiter, or with NONE of any. What l2 does not take is told as an event. */
+  async settle(limiter: number): Promise<void> {
+    await Promise.all(this.#underWay);
+    const slots: Promise<void>[] = [];
+    for (
+      let slot = this.#tier.unsettled(limiter);
+      slot !== NONE;
+      slot = this.#tier.unsettled(limiter)
+    ) {
+      slots.push(this.#settle(slot));
+    }
+    await Promise.all(slots);
+    if (limiter !== NONE || this.#timer === undefined) return;
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #run = (): void => {
+    this.#timer = undefined;
+    const now = monotonicNow();
+    while (this.#underWay.size < MOST_UNDER_WAY) {
+      const ask = this.#tier.due(now);
+      if (ask === undefined) break;
+      this.ask(ask);
+    }
+    this.plan();
+  };
+
+  async #settle(slot: number): Promise<void> {
+    try {
+      await this.#limitsOf(this.#tier.limiter_of(slot)).settleAt(slot);
+    } catch (thrown) {
+      tellStoreError(errorFrom(thrown));
+    }
+  }
+
+  async #carry(ask: TierAsk): Promise<void> {
+    try {
+      await this.#limitsOf(ask.limiter()).carry(ask);
+      this.#guard.answered();
+    } catch (thrown) {
+      const error = errorFrom(thrown);
+      this.#guard.failed(error.code, performance.now());
+      tellStoreError(error);
+    }
+  }
+}

@@ -1,0 +1,129 @@
+import { FirstTier, SeenIds, memory as wasmMemory } from "#wasm";
+import { TidegateError } from "../errors.js";
+import type { Limits } from "../limits.js";
+import { SlotIndex } from "../slot-index.js";
+import type { BurstDriver, Driver, LimitDriver, MessageDriver } from "../store.js";
+import { Chores } from "./chores.js";
+import { TieredLimits } from "./limits.js";
+import { TieredMessages } from "./messages.js";
+
+/** In place of a slot: none, as the core tells it. */
+export const NONE = 0xffff_ffff;
+
+export type Mode = "deny-cache" | "lease" | "eager";
+
+/** How much is kept in this process. */
+export interface Most {
+  readonly unsynced: number;
+  readonly leased: number;
+  readonly keys: number;
+}
+
+/** The first tier's table in wasm memory, the indexes beside it, and the second tier's driver. */
+export class TieredDriver implements Driver {
+  readonly mode: Mode;
+  readonly tier: FirstTier;
+  readonly index: SlotIndex;
+  /** The keys as they were given, by slot. */
+  readonly keys = new Map<number, string>();
+  readonly seen: SeenIds;
+  readonly seenIndex: SlotIndex;
+  readonly chores: Chores;
+  /** Denials and ids may be forgotten; all else is budget. */
+  readonly settle: (() => Promise<void>) | undefined;
+  readonly #l2: Driver;
+  /** Whoever shares a prefix shares blocks, and budgets of the same name. */
+  readonly #sharing = new Map<string, Set<TieredLimits>>();
+  /** By their numbers in the core. */
+  readonly #limits: TieredLimits[] = [];
+  readonly #out: number;
+  #numbers: Float64Array;
+
+  constructor(l2: Driver, mode: Mode, most: Most, syncMs: number) {
+    this.#l2 = l2;
+    this.mode = mode;
+    this.tier = new FirstTier(
+      mode,
+      mode === "lease" ? most.leased : most.unsynced,
+      syncMs,
+      most.keys,
+    );
+    this.index = new SlotIndex(most.keys);
+    this.seen = new SeenIds(most.keys);
+    this.seenIndex = new SlotIndex(most.keys);
+    this.#out = this.tier.out();
+    this.#numbers = new Float64Array(wasmMemory.buffer, this.#out, 8);
+    // What was admitted has to be told; a share that lies idle may lie a little longer.
+    const urgent = mode === "eager";
+    this.chores = new Chores(this.tier, urgent, (limiter) => this.#limits[limiter] as TieredLimits);
+    this.settle = mode === "deny-cache" ? undefined : () => this.#settle();
+  }
+
+  async #settle(): Promise<void> {
+    await Promise.all(this.#limits.map((limits) => limits.heardOut()));
+    await this.chores.settle(NONE);
+  }
+
+  /** The block in which the core tells numbers; memory that grew has left the old view without a buffer. */
+  get numbers(): Float64Array {
+    if (this.#numbers.length === 0) {
+      this.#numbers = new Float64Array(wasmMemory.buffer, this.#out, 8);
+    }
+    return this.#numbers;
+  }
+
+  limits(prefix: string, limits: Limits, timeoutMs: number): LimitDriver {
+    if (this.mode !== "deny-cache") checkOneLimit(limits, this.mode);
+    const l2 = this.#l2.limits(prefix, limits, timeoutMs);
+    if (this.mode !== "deny-cache" && l2.ask === undefined) {
+      throw new TidegateError(
+        "unsupported",
+        `the l2 store cannot do what mode "${this.mode}" needs`,
+      );
+    }
+    let sharing = this.#sharing.get(prefix);
+    if (sharing === undefined) {
+      sharing = new Set();
+      this.#sharing.set(prefix, sharing);
+    }
+    const index = this.index.of(`${this.#limits.length}:${prefix}`);
+    const made = new TieredLimits(this, l2, limits, index, sharing, timeoutMs);
+    this.#limits.push(made);
+    return made;
+  }
+
+  messages(prefix: string, timeoutMs: number): MessageDriver {
+    const l2 = this.#l2.messages(prefix, timeoutMs);
+    // A store with a way of its own to see ids first has no operation that tells more of them.
+    if (l2.first !== undefined) return l2;
+    return new TieredMessages(this, this.seenIndex.of(prefix), l2, timeoutMs);
+  }
+
+  /** Counts and latches live in l2. */
+  bursts(prefix: string, timeoutMs: number): BurstDriver {
+    return this.#l2.bursts(prefix, timeoutMs);
+  }
+
+  bound({ set }: Limits, nodes: number): number {
+    return this.tier.over_admission_bound(set, nodes);
+  }
+
+  /** Tells the index which slots the table freed. */
+  forgetFreed(): void {
+    for (let slot = this.tier.freed(); slot !== NONE; slot = this.tier.freed()) {
+      this.index.forget(slot);
+      this.keys.delete(slot);
+    }
+  }
+}
+
+function checkOneLimit({ options }: Limits, mode: Mode): void {
+  const [only] = options;
+  const why =
+    options.length > 1 ? "several limits on one key" : only?.strict === true ? "strict" : undefined;
+  if (why === undefined) return;
+  throw new TidegateError(
+    "unsupported",
+    `mode "${mode}" cannot keep ${why}; mode "deny-cache" can`,
+  );
+}

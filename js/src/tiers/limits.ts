@@ -1,0 +1,260 @@
+import type { TierAsk } from "#wasm";
+import { Deadlines } from "../deadlines.js";
+import { type Decision, decisionFrom, REASONS } from "../decision.js";
+import type { Limits } from "../limits.js";
+import { monotonicNow } from "../monotonic.js";
+import { type Answer, promised } from "../pending.js";
+import type { PrefixIndex } from "../slot-index.js";
+import type { LimitDriver } from "../store.js";
+import { Carried, Patience } from "./carried.js";
+import { NONE, type TieredDriver } from "./driver.js";
+
+/** What the core wants done for a call that it cannot decide by itself. */
+const ASK = 0;
+const WAIT = 2;
+/** Where in the block of numbers a slot is told. */
+const SLOT = 6;
+
+/** What was sent and may have been lost, what came after it, and a share in two portions. */
+const MOST_ROUNDS = 4;
+
+type Told = Decision | ArrayLike<number> | undefined;
+
+/** The limits of one Limiter: decided here where the core can, else carried to l2 and back. */
+export class TieredLimits implements LimitDriver {
+  readonly names: readonly string[];
+  readonly limiter: number;
+  readonly #driver: TieredDriver;
+  readonly #l2: LimitDriver;
+  readonly #index: PrefixIndex;
+  /** Itself and the others of its prefix. */
+  readonly #sharing: Set<TieredLimits>;
+  /** The others that remember denials of a budget that is also this one's. */
+  readonly #alike = new Set<TieredLimits>();
+  readonly #deadlines: Deadlines;
+  /** Who waits until l2 has answered about a slot. */
+  readonly #waiting = new Map<number, (() => void)[]>();
+  /** Questions under way, by slot. */
+  readonly #underWay = new Map<number, number>();
+
+  constructor(
+    driver: TieredDriver,
+    l2: LimitDriver,
+    limits: Limits,
+    index: PrefixIndex,
+    sharing: Set<TieredLimits>,
+    timeoutMs: number,
+  ) {
+    this.#driver = driver;
+    this.#l2 = l2;
+    this.#index = index;
+    this.#sharing = sharing;
+    this.#deadlines = new Deadlines(timeoutMs);
+    this.names = limits.names;
+    if (driver.mode === "deny-cache") this.#meet();
+    sharing.add(this);
+    const node = crypto.getRandomValues(new Uint32Array(1))[0] as number;
+    this.limiter = driver.tier.register(limits.set, node);
+  }
+
+  atOnce(key: string, cost: number): Decision | undefined {
+    const slot = this.#index.get(key);
+    if (slot === undefined) return undefined;
+    const { tier, chores } = this.#driver;
+    const reason = tier.decide(this.limiter, slot, cost, monotonicNow());
+    if (reason === NONE) return undefined;
+    const decision = decisionFrom(reason, this.#driver.numbers, 0, this.names, true);
+    if (tier.has_question()) chores.ask(tier.question() as TierAsk);
+    chores.plan();
+    return decision;
+  }
+
+  async consume(key: string, cost: number): Promise<Decision> {
+    const patience = new Patience(this.#deadlines);
+    try {
+      return await this.#consume(key, cost, patience);
+    } finally {
+      patience.end();
+    }
+  }
+
+  /** What l2 is told of first: a peek sees everything that was admitted. */
+  async peek(key: string, cost: number): Promise<Decision> {
+    if (this.#driver.mode === "eager") await this.#settle(key);
+    return promised(this.#l2.peek(key, cost));
+  }
+
+  async refund(key: string, cost: number): Promise<void> {
+    if (this.#driver.mode === "eager") await this.#settle(key);
+    await this.#changing(key, "refunded", () => this.#l2.refund(key, cost));
+  }
+
+  async block(key: string, durationMs: number): Promise<void> {
+    if (this.#driver.mode === "eager") await this.#settle(key);
+    await this.#changing(key, "changed", () => this.#l2.block(key, durationMs));
+  }
+
+  async unblock(key: string): Promise<void> {
+    await this.#changing(key, "refunded", () => this.#l2.unblock(key));
+  }
+
+  async reset(key: string): Promise<void> {
+    if (this.#driver.mode === "eager") await this.#settle(key);
+    await this.#changing(key, "changed", () => this.#l2.reset(key));
+  }
+
+  async close(): Promise<void> {
+    await this.heardOut();
+    await this.#driver.chores.settle(this.limiter);
+    this.#sharing.delete(this);
+    for (const limits of this.#alike) limits.#alike.delete(this);
+    await this.#l2.close();
+  }
+
+  /** Takes a question to l2, and what comes of it to the core. */
+  carry(ask: TierAsk, key = this.#driver.keys.get(ask.slot()) as string): Promise<Told> {
+    const slot = ask.slot();
+    this.#underWay.set(slot, (this.#underWay.get(slot) ?? 0) + 1);
+    return Carried.ask(() => this.#put(key, ask), this.#deadlines, {
+      told: (told) => {
+        this.#driver.tier.told(ask, this.#numbersOf(told), monotonicNow());
+        this.#wake(ask);
+      },
+      failed: () => {
+        this.#driver.tier.failed(ask);
+        this.#wake(ask);
+      },
+    });
+  }
+
+  /** A question that is not asked after all. */
+  giveUp(ask: TierAsk): void {
+    this.#driver.tier.failed(ask);
+    ask.free();
+  }
+
+  /** Waits until the questions that are under way now have been answered, or given up. */
+  async heardOut(): Promise<void> {
+    await Promise.all([...this.#underWay.keys()].map((slot) => this.#heard(slot)));
+  }
+
+  /** Carries the questions that leave nothing of a slot here, but not what calls add to it meanwhile. */
+  async settleAt(slot: number): Promise<void> {
+    for (let round = 0; round < MOST_ROUNDS; round += 1) {
+      if (this.#underWay.has(slot)) await this.#heard(slot);
+      const ask = this.#driver.tier.settle(slot, monotonicNow());
+      if (ask === undefined) return;
+      await this.carry(ask);
+    }
+  }
+
+  async #consume(key: string, cost: number, patience: Patience): Promise<Decision> {
+    for (;;) {
+      const known = this.#index.get(key);
+      const { tier } = this.#driver;
+      const verdict = tier.ask(this.limiter, known ?? NONE, cost, monotonicNow());
+      const slot = this.#driver.numbers[SLOT] as number;
+      this.#driver.forgetFreed();
+      if (known === undefined && slot !== NONE) this.#place(key, slot);
+      if (verdict === WAIT) {
+        await this.#heard(slot);
+      } else {
+        const told = await this.carry(tier.question() as TierAsk, key);
+        if (verdict === ASK) return this.#decided(key, this.#decisionOf(told));
+      }
+      patience.check();
+      const decision = this.atOnce(key, cost);
+      if (decision !== undefined) return decision;
+    }
+  }
+
+  #meet(): void {
+    for (const limits of this.#sharing) {
+      if (!limits.names.some((name) => this.names.includes(name))) continue;
+      limits.#alike.add(this);
+      this.#alike.add(limits);
+    }
+  }
+
+  /** What was charged may make others that were denied the same budget wait for longer, or for another limit. */
+  #decided(key: string, decision: Decision): Decision {
+    if (decision.allowed) {
+      for (const limits of this.#alike) limits.#forget(key, "refunded");
+    }
+    return decision;
+  }
+
+  #place(key: string, slot: number): void {
+    this.#index.add(key, slot);
+    this.#driver.keys.set(slot, key);
+  }
+
+  #put(key: string, ask: TierAsk): Answer<Told> {
+    const plain = ask.plain();
+    if (plain !== undefined) return this.#l2.consume(key, plain);
+    return (this.#l2.ask as NonNullable<LimitDriver["ask"]>)(key, ask);
+  }
+
+  #wake(ask: TierAsk): void {
+    const slot = ask.slot();
+    ask.free();
+    const left = (this.#underWay.get(slot) ?? 1) - 1;
+    if (left > 0) this.#underWay.set(slot, left);
+    else this.#underWay.delete(slot);
+    const waiting = this.#waiting.get(slot);
+    this.#waiting.delete(slot);
+    for (const go of waiting ?? []) go();
+    this.#driver.chores.plan();
+  }
+
+  #heard(slot: number): Promise<void> {
+    return new Promise((resolve) => {
+      const waiting = this.#waiting.get(slot);
+      if (waiting === undefined) this.#waiting.set(slot, [resolve]);
+      else waiting.push(resolve);
+    });
+  }
+
+  /** Tells l2 what it does not know of a key. A share is the core's to give back, or to forget. */
+  async #settle(key: string): Promise<void> {
+    const slot = this.#index.get(key);
+    if (slot !== undefined) await this.settleAt(slot);
+  }
+
+  /** Runs a change of this process's own; whoever shares the prefix forgets what it knew, before and after. */
+  async #changing(
+    key: string,
+    kind: "changed" | "refunded",
+    change: () => Answer<void>,
+  ): Promise<void> {
+    const forget = () => {
+      for (const limits of this.#sharing) limits.#forget(key, kind);
+    };
+    forget();
+    try {
+      await promised(change());
+    } finally {
+      forget();
+    }
+  }
+
+  #forget(key: string, kind: "changed" | "refunded"): void {
+    const slot = this.#index.get(key);
+    if (slot !== undefined) this.#driver.tier[kind](slot);
+  }
+
+  #numbersOf(told: Told): Float64Array {
+    if (told === undefined) return new Float64Array();
+    if (!("allowed" in told)) return Float64Array.from(told);
+    const { reason, limitName, limit, remaining, retryAfterMs, resetAfterMs } = told;
+    const numbers = [REASONS.indexOf(reason as (typeof REASONS)[number])];
+    numbers.push(this.names.indexOf(limitName), limit, remaining, retryAfterMs, resetAfterMs);
+    return Float64Array.from(numbers);
+  }
+
+  #decisionOf(told: Told): Decision {
+    if (told !== undefined && "allowed" in told) return told;
+    const numbers = told as ArrayLike<number>;
+    return decisionFrom(numbers[0] as number, numbers, 1, this.names);
+  }
+}

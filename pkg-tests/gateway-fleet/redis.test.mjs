@@ -1,0 +1,3 @@
+import { fleetCases } from "./cases.mjs";
+
+fleetCases("redis");

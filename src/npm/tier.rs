@@ -1,0 +1,243 @@
+//! The first of two tiers.
+
+use wasm_bindgen::prelude::*;
+
+use super::messages::MessageCall;
+use super::policies::LimitSet;
+use super::replies::{decision_from, message_told, share_from, told};
+use super::{NONE, held};
+use crate::dedup::{MessageOp, MessageReply};
+use crate::host::{millis, number, timestamp, whole};
+use crate::limit::Limit;
+use crate::store::tier::{Ask, Mode, Question, Seen, SeenAsk, Tier, Verdict, over_admission_bound};
+use crate::store::{Slot, redis};
+
+/// The first of two tiers: what it may decide by itself.
+#[wasm_bindgen]
+pub struct FirstTier {
+    tier: Tier,
+    mode: Mode,
+    out: Box<[f64; 8]>,
+    asks: Option<Ask>,
+}
+
+/// The shared store is to be asked.
+const ASK: u32 = 0;
+/// It is to be asked first, and then the call to be made again.
+const ASK_FIRST: u32 = 1;
+/// It is being asked; then the call is to be made again.
+const WAIT: u32 = 2;
+
+#[wasm_bindgen]
+impl FirstTier {
+    /// `mode` has been checked; `most` is the largest share, or the most units that may be unsynced.
+    #[wasm_bindgen(constructor)]
+    pub fn new(mode: &str, most: f64, sync_every_ms: f64, most_keys: u32) -> FirstTier {
+        let mode = match mode {
+            "lease" => Mode::Lease(whole(most)),
+            "eager" => {
+                Mode::Eager { most_unsynced: whole(most), sync_every: millis(sync_every_ms) }
+            }
+            _ => Mode::DenyCache,
+        };
+        let tier = Tier::new(mode, most_keys);
+        FirstTier { tier, mode, out: Box::new([0.0; 8]), asks: None }
+    }
+
+    /// Where the block of numbers is.
+    pub fn out(&self) -> usize {
+        self.out.as_ptr().addr()
+    }
+
+    /// Makes a Limiter's limits known; `node` is nobody else's.
+    pub fn register(&mut self, limits: &LimitSet, node: u32) -> u32 {
+        self.tier.register(limits.0.clone(), node.into())
+    }
+
+    /// The reason, with the decision in the block, if it can be decided here; else NONE.
+    pub fn decide(&mut self, limiter: u32, index: u32, cost: f64, now: f64) -> u32 {
+        let slot = Slot { index, generation: Slot::ANY };
+        let decided = self.tier.decide(limiter, slot, whole(cost), timestamp(now));
+        let Some((decision, ahead)) = decided else { return NONE };
+        self.asks = ahead;
+        for (out, value) in self.out.iter_mut().zip(told(&decision)) {
+            *out = value;
+        }
+        decision.reason as u32
+    }
+
+    /// What is to be done for a call that cannot be decided here; the block holds the key's slot.
+    pub fn ask(&mut self, limiter: u32, index: u32, cost: f64, now: f64) -> u32 {
+        let slot = held(index, Slot::ANY);
+        let (verdict, slot) = self.tier.ask(limiter, slot, whole(cost), timestamp(now));
+        let [.., place, _] = &mut *self.out;
+        *place = f64::from(slot.map_or(NONE, |slot| slot.index));
+        let (code, ask) = match verdict {
+            Verdict::Ask(ask) => (ASK, Some(ask)),
+            Verdict::AskFirst(ask) => (ASK_FIRST, Some(ask)),
+            Verdict::Wait => (WAIT, None),
+        };
+        self.asks = ask;
+        code
+    }
+
+    /// Whether the last call wants to have something asked.
+    pub fn has_question(&self) -> bool {
+        self.asks.is_some()
+    }
+
+    /// What the last call wants to have asked.
+    pub fn question(&mut self) -> Option<TierAsk> {
+        self.asks.take().map(TierAsk)
+    }
+
+    /// What the shared store answered, in numbers; nothing of what it was only told.
+    pub fn told(&mut self, ask: &TierAsk, numbers: &[f64], now: f64) {
+        let now = timestamp(now);
+        match ask.0.question {
+            Question::GiveBack { .. } => self.tier.given_back(&ask.0),
+            Question::Consume { .. } => match decision_from(numbers) {
+                Some(decision) => self.tier.decided(&ask.0, &decision, now),
+                None => self.tier.failed(&ask.0),
+            },
+            _ => match share_from(numbers) {
+                Some(share) => self.tier.shared(&ask.0, &share, now),
+                None => self.tier.failed(&ask.0),
+            },
+        }
+    }
+
+    /// It did not answer.
+    pub fn failed(&mut self, ask: &TierAsk) {
+        self.tier.failed(&ask.0);
+    }
+
+    /// This process gives units back itself.
+    pub fn refunded(&mut self, index: u32) {
+        self.tier.refunded(Slot { index, generation: Slot::ANY });
+    }
+
+    /// This process resets or blocks the key itself.
+    pub fn changed(&mut self, index: u32) {
+        self.tier.changed(Slot { index, generation: Slot::ANY });
+    }
+
+    /// The next question that is due, if there is one.
+    pub fn due(&mut self, now: f64) -> Option<TierAsk> {
+        self.tier.due(timestamp(now)).map(TierAsk)
+    }
+
+    /// When something will be due; NaN for never.
+    pub fn due_at(&self) -> f64 {
+        self.tier.due_at().map_or(f64::NAN, |at| number(at.as_ms()))
+    }
+
+    /// The next question that leaves nothing of the key here.
+    pub fn settle(&mut self, index: u32, now: f64) -> Option<TierAsk> {
+        self.tier.settle(Slot { index, generation: Slot::ANY }, timestamp(now)).map(TierAsk)
+    }
+
+    /// A slot for which something is left to settle, or NONE; of that Limiter, or with NONE of any.
+    pub fn unsettled(&mut self, limiter: u32) -> u32 {
+        let limiter = (limiter != NONE).then_some(limiter);
+        self.tier.unsettled(limiter).map_or(NONE, |slot| slot.index)
+    }
+
+    /// Whose key has that slot, or NONE.
+    pub fn limiter_of(&self, index: u32) -> u32 {
+        self.tier.limiter_of(Slot { index, generation: Slot::ANY }).unwrap_or(NONE)
+    }
+
+    /// A slot freed since last asked, or NONE.
+    pub fn freed(&mut self) -> u32 {
+        self.tier.freed().unwrap_or(NONE)
+    }
+
+    /// The most that so many nodes can admit above the limit in one window.
+    pub fn over_admission_bound(&self, limits: &LimitSet, nodes: f64) -> f64 {
+        let bound = |limit: &Limit| over_admission_bound(self.mode, limit.shape(), whole(nodes));
+        limits.0.first().map_or(0.0, |limit| number(bound(limit)))
+    }
+}
+
+/// A tier's question to the shared store.
+#[wasm_bindgen]
+pub struct TierAsk(pub(super) Ask);
+
+#[wasm_bindgen]
+impl TierAsk {
+    /// Whose limits it is about.
+    pub fn limiter(&self) -> u32 {
+        self.0.limiter
+    }
+
+    /// The key's slot, or NONE.
+    pub fn slot(&self) -> u32 {
+        self.0.slot.map_or(NONE, |slot| slot.index)
+    }
+
+    /// Units of a plain question to decide; nothing for one that asks for more.
+    pub fn plain(&self) -> Option<f64> {
+        match self.0.question {
+            Question::Consume { cost } => Some(number(cost)),
+            _ => None,
+        }
+    }
+
+    /// Whether there is nothing to answer but that it is done.
+    pub fn gives_back(&self) -> bool {
+        matches!(self.0.question, Question::GiveBack { .. })
+    }
+
+    /// The question in the words of the Redis script.
+    pub fn wire(&self, limits: &LimitSet) -> String {
+        redis::encode(&self.0.question.op(&limits.0))
+    }
+}
+
+/// The ids that this process knows to be done.
+#[wasm_bindgen]
+pub struct SeenIds(Seen);
+
+#[wasm_bindgen]
+impl SeenIds {
+    /// Remembers at most so many.
+    #[wasm_bindgen(constructor)]
+    pub fn new(most_ids: u32) -> SeenIds {
+        SeenIds(Seen::new(most_ids))
+    }
+
+    /// What is known of the id, if that answers the call.
+    pub fn answer(&self, index: u32, call: &MessageCall, now: f64) -> JsValue {
+        let slot = Slot { index, generation: Slot::ANY };
+        self.0.answer(slot, &call.0, timestamp(now)).map_or(JsValue::UNDEFINED, message_told)
+    }
+
+    /// The shared store is going to be asked.
+    pub fn ask(&mut self, index: u32, call: &MessageCall, now: f64) -> SeenQuestion {
+        let (ask, slot) = self.0.ask(held(index, Slot::ANY), &call.0, timestamp(now));
+        SeenQuestion(ask, call.0.clone(), slot.map_or(NONE, |slot| slot.index))
+    }
+
+    /// Whether the call did what it asked for; false when nobody knows.
+    pub fn told(&mut self, question: &SeenQuestion, yes: bool) {
+        self.0.told(&question.0, &question.1, &MessageReply::Flag(yes));
+    }
+
+    /// A slot freed since last asked, or NONE.
+    pub fn freed(&mut self) -> u32 {
+        self.0.freed().unwrap_or(NONE)
+    }
+}
+
+/// A call about an id that is under way.
+#[wasm_bindgen]
+pub struct SeenQuestion(SeenAsk, MessageOp, u32);
+
+#[wasm_bindgen]
+impl SeenQuestion {
+    /// The id's slot, or NONE.
+    pub fn slot(&self) -> u32 {
+        self.2
+    }
+}
