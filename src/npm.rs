@@ -1,7 +1,7 @@
 //! The classes of the npm package: thin, numbers in and numbers out. Decisions are read from a block of
 //! eight numbers that stays where it is; the facade knows its layout.
 
-use js_sys::{Float64Array, JsString, Promise};
+use js_sys::{Array, Float64Array, JsString, Promise};
 use serde::Serialize;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::future_to_promise;
@@ -28,7 +28,7 @@ pub struct LimitSet(Limits);
 impl LimitSet {
     /// Checks the options of each limit; throws what makes no sense.
     #[wasm_bindgen(constructor)]
-    pub fn new(options: JsValue) -> Result<LimitSet, JsValue> {
+    pub fn new(options: &Array) -> Result<LimitSet, JsValue> {
         let bad = |error, index| bad_policy(&error, Some(index));
         let options = limit_options(options).map_err(|(error, index)| bad(error, index))?;
         let mut limits = Vec::with_capacity(options.len());
