@@ -39,6 +39,7 @@ mod ip;
 mod limit;
 pub mod op;
 mod store;
+mod text;
 mod time;
 
 // Exported functions would become methods of the Worker's entrypoint, so its build leaves them out.
