@@ -190,6 +190,29 @@ mod tests {
         }
     }
 
+    proptest::proptest! {
+        #[test]
+        fn addresses_are_read_and_written_as_by_the_standard_library(
+            bits: u128,
+            kept: u128,
+            shift in 0_u32..128,
+            junk in "[0-9a-fA-F:.]{0,20}|([0-9a-f]{0,5}:){0,9}[0-9a-f]{0,4}|(:{0,2}[0-9]{1,3}\\.){3}[0-9]{1,3}",
+        ) {
+            let address = core::net::Ipv6Addr::from_bits((bits & kept) >> shift);
+            for text in [address.to_string(), junk] {
+                let expected = text.parse::<core::net::IpAddr>().ok().map(|ip| match ip.to_canonical() {
+                    core::net::IpAddr::V4(v4) => v4.to_string(),
+                    core::net::IpAddr::V6(v6) => format!("{v6}/128"),
+                });
+                // A port after what has a dot is ours to drop, and not the standard library's.
+                let has_port = text.contains('.') && text.split_once(':').is_some_and(|(host, _)| host.contains('.'));
+                if !has_port {
+                    proptest::prop_assert_eq!(ip_key(&text, 128), expected, "{}", text);
+                }
+            }
+        }
+    }
+
     #[test]
     fn the_subnet_is_the_callers() {
         let address = "2001:db8:1234:5678:9abc:def0:1234:5678";
