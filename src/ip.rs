@@ -1,6 +1,6 @@
 //! Addresses as keys: an IPv6 host owns a whole prefix, so a prefix is what gets limited.
 
-use core::net::{IpAddr, Ipv6Addr};
+use crate::text::{push_hex, push_number};
 
 /// The key of an address: IPv4 as it is, IPv4-mapped IPv6 as that IPv4, IPv6 masked to `ipv6_subnet` bits.
 ///
@@ -14,17 +14,33 @@ use core::net::{IpAddr, Ipv6Addr};
 /// ```
 #[must_use]
 pub fn ip_key(address: &str, ipv6_subnet: u32) -> Option<String> {
-    match parse(address)?.to_canonical() {
-        IpAddr::V4(v4) => Some(v4.to_string()),
-        IpAddr::V6(v6) => {
-            let hidden = 128_u32.checked_sub(ipv6_subnet)?;
-            let mask = u128::MAX.checked_shl(hidden).unwrap_or(0);
-            Some(format!("{}/{ipv6_subnet}", Ipv6Addr::from_bits(v6.to_bits() & mask)))
+    match parse(address)? {
+        Address::V4(bytes) => Some(v4_text(bytes)),
+        Address::V6([0, 0, 0, 0, 0, 0xffff, high, low]) => {
+            let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
+            Some(v4_text([a, b, c, d]))
+        }
+        Address::V6(groups) => {
+            let mut left = Some(ipv6_subnet).filter(|bits| *bits <= 128)?;
+            let masked = groups.map(|group| {
+                let hidden = 16_u32.saturating_sub(left);
+                left = left.saturating_sub(16);
+                group & u16::MAX.checked_shl(hidden).unwrap_or(0)
+            });
+            let mut text = v6_text(masked);
+            text.push('/');
+            push_number(&mut text, ipv6_subnet.into());
+            Some(text)
         }
     }
 }
 
-fn parse(address: &str) -> Option<IpAddr> {
+enum Address {
+    V4([u8; 4]),
+    V6([u16; 8]),
+}
+
+fn parse(address: &str) -> Option<Address> {
     let host = match address.strip_prefix('[') {
         Some(rest) => {
             let (host, port) = rest.split_once(']')?;
@@ -37,8 +53,92 @@ fn parse(address: &str) -> Option<IpAddr> {
     };
     let bare =
         host.split_once('%').map_or(host, |(bare, zone)| if zone.is_empty() { host } else { bare });
-    let parsed: IpAddr = bare.parse().ok()?;
-    (bare == host || parsed.is_ipv6()).then_some(parsed)
+    match v4(bare) {
+        Some(bytes) => (bare == host).then_some(Address::V4(bytes)),
+        None => v6(bare).map(Address::V6),
+    }
+}
+
+fn v4(text: &str) -> Option<[u8; 4]> {
+    let mut bytes = [0; 4];
+    let mut parts = text.split('.');
+    for byte in &mut bytes {
+        let part = parts.next()?;
+        let plain = part == "0" || !part.starts_with('0');
+        let digits = part.bytes().all(|b| b.is_ascii_digit());
+        *byte = (plain && digits).then(|| part.parse().ok())??;
+    }
+    parts.next().is_none().then_some(bytes)
+}
+
+fn v6(text: &str) -> Option<[u16; 8]> {
+    let mut groups = [0; 8];
+    let Some((head, tail)) = text.split_once("::") else {
+        return (read_groups(text, &mut groups)? == 8).then_some(groups);
+    };
+    let mut last = [0; 8];
+    let (first_count, last_count) =
+        (read_groups(head, &mut groups)?, read_groups(tail, &mut last)?);
+    // What "::" stands for is one group at least; an IPv4 tail ends the whole address.
+    if first_count.saturating_add(last_count) > 7 || head.contains('.') {
+        return None;
+    }
+    let at = 8_usize.saturating_sub(last_count);
+    groups.get_mut(at..)?.copy_from_slice(last.get(..last_count)?);
+    Some(groups)
+}
+
+/// Reads groups with colons between them, of which the last two may be an IPv4 address; answers how many.
+fn read_groups(text: &str, groups: &mut [u16; 8]) -> Option<usize> {
+    if text.is_empty() {
+        return Some(0);
+    }
+    let mut count = 0_usize;
+    let mut parts = text.split(':').peekable();
+    while let Some(part) = parts.next() {
+        if let (None, Some([a, b, c, d])) = (parts.peek(), v4(part)) {
+            *groups.get_mut(count)? = u16::from_be_bytes([a, b]);
+            *groups.get_mut(count.saturating_add(1))? = u16::from_be_bytes([c, d]);
+            return Some(count.saturating_add(2));
+        }
+        let digits = (1..=4).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_hexdigit());
+        *groups.get_mut(count)? = digits.then(|| u16::from_str_radix(part, 16).ok())??;
+        count = count.saturating_add(1);
+    }
+    Some(count)
+}
+
+fn v4_text(bytes: [u8; 4]) -> String {
+    let mut text = String::new();
+    for (index, byte) in bytes.into_iter().enumerate() {
+        if index > 0 {
+            text.push('.');
+        }
+        push_number(&mut text, byte.into());
+    }
+    text
+}
+
+/// As RFC 5952 says: the longest run of zeros, the first of equals, is "::" if it is longer than one.
+fn v6_text(groups: [u16; 8]) -> String {
+    let run = |from: usize| groups.iter().skip(from).take_while(|group| **group == 0).count();
+    let longest = (0..8).rev().max_by_key(|from| run(*from)).unwrap_or(0);
+    let zeros = Some(run(longest)).filter(|zeros| *zeros > 1).unwrap_or(0);
+    let after = longest.saturating_add(zeros);
+    let mut text = String::new();
+    for (index, group) in groups.into_iter().enumerate() {
+        if zeros > 0 && (longest..after).contains(&index) {
+            if index == longest {
+                text.push_str("::");
+            }
+            continue;
+        }
+        if index > 0 && (zeros == 0 || index != after) {
+            text.push(':');
+        }
+        push_hex(&mut text, group.into());
+    }
+    text
 }
 
 fn is_port(text: &str) -> bool {
@@ -87,6 +187,29 @@ mod tests {
             "1.2.3.4, 5.6.7.8",
         ] {
             assert_eq!(key(junk), None, "{junk:?}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn addresses_are_read_and_written_as_by_the_standard_library(
+            bits: u128,
+            kept: u128,
+            shift in 0_u32..128,
+            junk in "[0-9a-fA-F:.]{0,20}|([0-9a-f]{0,5}:){0,9}[0-9a-f]{0,4}|(:{0,2}[0-9]{1,3}\\.){3}[0-9]{1,3}",
+        ) {
+            let address = core::net::Ipv6Addr::from_bits((bits & kept) >> shift);
+            for text in [address.to_string(), junk] {
+                let expected = text.parse::<core::net::IpAddr>().ok().map(|ip| match ip.to_canonical() {
+                    core::net::IpAddr::V4(v4) => v4.to_string(),
+                    core::net::IpAddr::V6(v6) => format!("{v6}/128"),
+                });
+                // A port after what has a dot is ours to drop, and not the standard library's.
+                let has_port = text.contains('.') && text.split_once(':').is_some_and(|(host, _)| host.contains('.'));
+                if !has_port {
+                    proptest::prop_assert_eq!(ip_key(&text, 128), expected, "{}", text);
+                }
+            }
         }
     }
 

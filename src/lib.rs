@@ -41,6 +41,7 @@ mod json;
 mod limit;
 pub mod op;
 mod store;
+mod text;
 mod time;
 
 // Exported functions would become methods of the Worker's entrypoint, so its build leaves them out.

@@ -30,6 +30,7 @@ impl Clock {
 impl Timestamp {
     /// A timestamp of `ms` milliseconds, held below 2^53 so that every engine can carry it.
     #[must_use]
+    #[inline(always)]
     pub const fn from_ms(ms: u64) -> Self {
         Self(if ms > MAX_SAFE { MAX_SAFE } else { ms })
     }
@@ -42,6 +43,7 @@ impl Timestamp {
 
     /// The span from `earlier` to here; zero when `earlier` is not earlier.
     #[must_use]
+    #[inline(always)]
     pub const fn since(self, earlier: Self) -> Millis {
         Millis(self.0.saturating_sub(earlier.0))
     }

@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
-import { anonymousPaths, optimise, stage, wasmInputs } from "./build.mjs";
+import { optimise, rustFlags, stage, wasmInputs } from "./build.mjs";
 import {
   setup,
   wasmBindgenCommand,
@@ -16,9 +16,6 @@ import { main, root, run } from "./shell.mjs";
 export const workerOutput = join(root, "target/worker");
 const wasm = join(workerOutput, "index_bg.wasm");
 
-/** Little is hashed: a loop does as well as what it would be unrolled to. */
-const compactHashes = '--cfg=sha2_backend_soft="compact"';
-
 export async function buildWorker() {
   await workerBuild();
   await stage(workerOutput, wasmInputs(import.meta.filename), "the Worker", "90 s", fill);
@@ -29,9 +26,7 @@ async function fill() {
   await run(workerBuildCommand(), args, {
     env: {
       ...wasmEnvironment(),
-      // Most of it is passing texts on, where fewer bytes are worth more than faster loops.
-      CARGO_PROFILE_RELEASE_OPT_LEVEL: "z",
-      CARGO_ENCODED_RUSTFLAGS: [...anonymousPaths, compactHashes].join("\x1f"),
+      CARGO_ENCODED_RUSTFLAGS: rustFlags.join("\x1f"),
       // It would fetch these from elsewhere.
       WASM_BINDGEN_BIN: wasmBindgenCommand(),
       ESBUILD_BIN: join(root, "node_modules/.bin/esbuild"),

@@ -10,7 +10,7 @@ use crate::limit::PolicyError;
 pub(crate) fn fault(error: Error<JsValue>) -> JsValue {
     let (code, message, cause) = match error {
         Error::Store(cause) => ("store", "the store failed".into(), Some(cause)),
-        Error::Nonsense(what) => ("store", format!("the store answered nonsense: {what}"), None),
+        Error::Nonsense(what) => ("store", ["the store answered nonsense: ", what].concat(), None),
         Error::Full => {
             ("store", "the store is full: every key that it may hold is in use".into(), None)
         }

@@ -1,8 +1,6 @@
 //! Limits as JavaScript states them: objects of plain values, every one of which is checked by name.
 
-use std::collections::BTreeMap;
-
-use serde::Deserialize;
+use js_sys::{Array, Reflect};
 use wasm_bindgen::JsValue;
 
 use super::whole;
@@ -10,41 +8,50 @@ use crate::limit::{Algorithm, LimitOptions, PolicyError};
 use crate::time::{MAX_SAFE, Millis};
 
 /// What an option's value may be; the facade hands over `null` for anything else.
-#[derive(Deserialize)]
-#[serde(untagged)]
 pub(crate) enum Value {
     Flag(bool),
     Number(f64),
     Text(String),
-    Other(()),
+    Other,
+}
+
+impl Value {
+    /// The option of that name; `None` where it is left out.
+    fn of(given: &JsValue, name: &str) -> Option<Self> {
+        let value = Reflect::get(given, &JsValue::from_str(name)).ok()?;
+        if value.is_undefined() {
+            return None;
+        }
+        let text = || value.as_string().map(Self::Text);
+        let number = || value.as_f64().map(Self::Number);
+        Some(value.as_bool().map(Self::Flag).or_else(number).or_else(text).unwrap_or(Self::Other))
+    }
 }
 
 /// The options of each limit.
-pub(crate) fn limit_options(options: JsValue) -> Result<Vec<LimitOptions>, (PolicyError, usize)> {
-    let limits: Vec<BTreeMap<String, Value>> = serde_wasm_bindgen::from_value(options)
-        .map_err(|_| (PolicyError::new("limit", "an object, or an array of objects"), 0))?;
-    let one = |(index, limit)| limit_option(limit).map_err(|error| (error, index));
-    limits.into_iter().enumerate().map(one).collect()
+pub(crate) fn limit_options(options: &Array) -> Result<Vec<LimitOptions>, (PolicyError, usize)> {
+    let one = |(index, limit)| limit_option(&limit).map_err(|error| (error, index));
+    options.iter().enumerate().map(one).collect()
 }
 
-fn limit_option(mut given: BTreeMap<String, Value>) -> Result<LimitOptions, PolicyError> {
-    let limit = required(&mut given, "limit", "a positive safe integer", positive)?;
+fn limit_option(given: &JsValue) -> Result<LimitOptions, PolicyError> {
+    let limit = required(given, "limit", "a positive safe integer", positive)?;
     let expected = "a whole number of milliseconds from 1 to 365 days, or text such as \"250ms\", \"10s\", \"5m\", \"1h\", \"7d\"";
-    let window = required(&mut given, "window", expected, duration)?;
+    let window = required(given, "window", expected, duration)?;
     let mut options = LimitOptions::new(limit, window);
-    if let Some(name) = optional(&mut given, "name", "a non-empty string", text)? {
+    if let Some(name) = optional(given, "name", "a non-empty string", text)? {
         options.name = name;
     }
     let algorithms = "\"leaky-bucket\", \"token-bucket\", \"fixed-window\" or \"sliding-window\"";
     let named = |value| Algorithm::named(&text(value)?);
-    options.algorithm = optional(&mut given, "algorithm", algorithms, named)?.unwrap_or_default();
-    options.burst = optional(&mut given, "burst", "a positive safe integer", positive)?;
-    options.strict = optional(&mut given, "strict", "true or false", flag)?.unwrap_or(false);
+    options.algorithm = optional(given, "algorithm", algorithms, named)?.unwrap_or_default();
+    options.burst = optional(given, "burst", "a positive safe integer", positive)?;
+    options.strict = optional(given, "strict", "true or false", flag)?.unwrap_or(false);
     Ok(options)
 }
 
 fn required<T>(
-    given: &mut BTreeMap<String, Value>,
+    given: &JsValue,
     name: &'static str,
     expected: &str,
     read: impl FnOnce(Value) -> Option<T>,
@@ -53,12 +60,12 @@ fn required<T>(
 }
 
 fn optional<T>(
-    given: &mut BTreeMap<String, Value>,
+    given: &JsValue,
     name: &'static str,
     expected: &str,
     read: impl FnOnce(Value) -> Option<T>,
 ) -> Result<Option<T>, PolicyError> {
-    match given.remove(name) {
+    match Value::of(given, name) {
         None => Ok(None),
         Some(value) => read(value).map(Some).ok_or_else(|| PolicyError::new(name, expected)),
     }

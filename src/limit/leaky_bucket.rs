@@ -16,6 +16,8 @@ pub struct LeakyBucket {
     rate: NonZeroU64,
     window: NonZeroU64,
     burst: u64,
+    /// The debt of a bucket that is used up. Derived.
+    capacity_debt: u64,
     /// Milliseconds that a full bucket takes to drain. Derived, kept so that no decision divides to bound time.
     drain_ms: u64,
 }
@@ -32,8 +34,9 @@ impl LeakyBucket {
         if burst == 0 || most >= super::EXACT_BELOW {
             return None;
         }
-        let drain_ms = ceil_div(burst.checked_mul(window.get())?, rate);
-        Some(Self { rate, window, burst, drain_ms })
+        let capacity_debt = burst.checked_mul(window.get())?;
+        let drain_ms = ceil_div(capacity_debt, rate);
+        Some(Self { rate, window, burst, capacity_debt, drain_ms })
     }
 
     /// Units that leak per [`window_ms`](Self::window_ms), in lowest terms.
@@ -54,19 +57,20 @@ impl LeakyBucket {
         self.burst
     }
 
-    /// Units times window; cannot overflow, because `new` bounded capacity times window.
+    /// The debt of so many units, of as many as capacity at most. Plain products throughout: `new` bounded
+    /// them, and a checked one takes a multiplication of 128 bits.
+    #[inline(always)]
     const fn debt_of(&self, units: u64) -> u64 {
-        units.saturating_mul(self.window.get())
+        let units = if units < self.burst { units } else { self.burst };
+        units.wrapping_mul(self.window.get())
     }
 
-    const fn capacity_debt(&self) -> u64 {
-        self.debt_of(self.burst)
-    }
-
+    #[inline(always)]
     pub(super) fn view(&self, state: State, now: Timestamp, clock: Clock) -> View {
         let behind = state.at.since(now).as_ms();
         if behind == 0 {
-            let leaked = now.since(state.at).as_ms().saturating_mul(self.rate.get());
+            let elapsed = now.since(state.at).as_ms().min(self.drain_ms);
+            let leaked = elapsed.wrapping_mul(self.rate.get());
             return View::at(State { level: state.level.saturating_sub(leaked), at: now, ..state });
         }
         if behind > self.drain_ms && clock.may_rebase() {
@@ -75,26 +79,28 @@ impl LeakyBucket {
         View { behind_ms: behind, ..View::at(state) }
     }
 
+    #[inline(always)]
     pub(super) const fn fits(&self, view: &View, cost: u64) -> bool {
         cost <= self.burst
-            && view.state.level.saturating_add(self.debt_of(cost)) <= self.capacity_debt()
+            && view.state.level.saturating_add(self.debt_of(cost)) <= self.capacity_debt
     }
 
+    #[inline(always)]
     pub(super) const fn charge(&self, view: &mut View, cost: u64) {
         view.state.level = view.state.level.saturating_add(self.debt_of(cost));
     }
 
     pub(super) const fn refund(&self, view: &mut View, cost: u64) {
-        view.state.level = view.state.level.saturating_sub(cost.saturating_mul(self.window.get()));
+        view.state.level = view.state.level.saturating_sub(self.debt_of(cost));
     }
 
     pub(super) fn remaining(&self, view: &View) -> u64 {
-        self.capacity_debt().saturating_sub(view.state.level) / self.window
+        self.capacity_debt.saturating_sub(view.state.level) / self.window
     }
 
     pub(super) fn retry_after_ms(&self, view: &View, cost: u64) -> u64 {
         let wanted = view.state.level.saturating_add(self.debt_of(cost));
-        let over = wanted.saturating_sub(self.capacity_debt());
+        let over = wanted.saturating_sub(self.capacity_debt);
         ceil_div(over, self.rate).saturating_add(view.behind_ms)
     }
 

@@ -95,6 +95,7 @@ impl Shape {
         }
     }
 
+    #[inline(always)]
     pub(crate) fn view(&self, state: State, now: Timestamp, clock: Clock) -> View {
         each!(self, shape => shape.view(state, now, clock))
     }
@@ -118,7 +119,7 @@ impl Shape {
     }
 
     /// Charges a state if the cost fits. Answers how it stands, and whether it was charged.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn charge_state(
         &self,
         state: &mut State,
@@ -137,10 +138,12 @@ impl Shape {
         (view, fits)
     }
 
+    #[inline(always)]
     pub(crate) fn fits(&self, view: &View, cost: u64) -> bool {
         each!(self, shape => shape.fits(view, cost))
     }
 
+    #[inline(always)]
     pub(crate) fn charge(&self, view: &mut View, cost: u64) {
         each!(self, shape => shape.charge(view, cost));
     }

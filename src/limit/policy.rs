@@ -4,6 +4,7 @@ use core::fmt;
 
 use super::{FixedWindow, LeakyBucket, MAX_LIMITS, MAX_RECORD_CHARS, Shape, SlidingWindow};
 use crate::digest;
+use crate::text::push_number;
 use crate::time::{MAX_SAFE, Millis};
 
 /// Which arithmetic a limit uses.
@@ -97,7 +98,7 @@ impl LimitName {
     #[must_use]
     pub fn of(name: &str) -> Self {
         Self::parse(name)
-            .unwrap_or_else(|| Self(format!("~{}", digest::short(name.as_bytes())).into()))
+            .unwrap_or_else(|| Self(["~", &digest::short(name.as_bytes())].concat().into()))
     }
 
     /// The name that a record holds, if it is one.
@@ -245,12 +246,11 @@ fn too_large(options: &LimitOptions) -> PolicyError {
         }
         _ => ("limit", "max(limit, burst) * window"),
     };
-    PolicyError::new(
-        option,
-        format!(
-            "smaller: {rule} in lowest terms must stay below 2^51; up to {per_window} always fits this window"
-        ),
-    )
+    let mut expected =
+        ["smaller: ", rule, " in lowest terms must stay below 2^51; up to "].concat();
+    push_number(&mut expected, per_window);
+    expected.push_str(" always fits this window");
+    PolicyError::new(option, expected)
 }
 
 /// The limits of one Limiter: one to eight, with different names.
@@ -265,7 +265,7 @@ impl Limits {
     /// together would not fit a record of 512 characters.
     pub fn new(limits: Vec<Limit>) -> Result<Self, PolicyError> {
         if limits.is_empty() || limits.len() > MAX_LIMITS {
-            return Err(PolicyError::new("limit", format!("one to {MAX_LIMITS} limits")));
+            return Err(PolicyError::new("limit", "one to 8 limits"));
         }
         let taken = |(at, limit): (usize, &Limit)| {
             limits.iter().take(at).any(|earlier| earlier.name == limit.name)
@@ -277,9 +277,9 @@ impl Limits {
         let chars =
             limits.iter().fold(head, |sum: usize, limit| sum.saturating_add(limit.most_chars()));
         if chars > MAX_RECORD_CHARS {
-            let expected = format!(
-                "shorter or fewer: at their largest they need {chars} of {MAX_RECORD_CHARS} characters"
-            );
+            let mut expected = String::from("shorter or fewer: at their largest they need ");
+            push_number(&mut expected, chars.try_into().unwrap_or(u64::MAX));
+            expected.push_str(" of 512 characters");
             return Err(PolicyError::new("limit", expected));
         }
         Ok(Self(limits))

@@ -1,5 +1,6 @@
 //! Checked options: limits, and what makes an alarm.
 
+use js_sys::Array;
 use wasm_bindgen::prelude::*;
 
 use crate::burst::{BurstPolicy, Trigger};
@@ -16,7 +17,7 @@ pub struct LimitSet(pub(super) Limits);
 impl LimitSet {
     /// Checks the options of each limit; throws what makes no sense.
     #[wasm_bindgen(constructor)]
-    pub fn new(options: JsValue) -> Result<LimitSet, JsValue> {
+    pub fn new(options: &Array) -> Result<LimitSet, JsValue> {
         let bad = |error, index| bad_policy(&error, Some(index));
         let options = limit_options(options).map_err(|(error, index)| bad(error, index))?;
         let mut limits = Vec::with_capacity(options.len());

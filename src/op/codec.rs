@@ -10,8 +10,6 @@
 //! 1t|<window>,<bucket>,<fired + 1>,<quiet until>|<nonce>|<counts, newest first>.       (1s: sliding)
 //! ```
 
-use core::fmt::Write as _;
-
 use super::Record;
 use crate::burst::{Burst, Trigger};
 use crate::dedup::{MAX_RESULT_BYTES, Message, Tag};
@@ -19,6 +17,7 @@ use crate::limit::{
     Adders, Block, EXACT_BELOW, Entry, FixedWindow, LeakyBucket, LimitName, LimitRecord,
     MAX_ADDERS, MAX_LIMITS, MAX_RECORD_CHARS, Shape, SlidingWindow, State,
 };
+use crate::text::push_number;
 use crate::time::{MAX_SAFE, Millis, Timestamp};
 
 /// Stands at the end of every record.
@@ -94,9 +93,10 @@ fn read(text: &str) -> Option<Record> {
 /// Appends numbers with commas between them.
 fn push_numbers(text: &mut String, numbers: &[u64]) {
     for (index, number) in numbers.iter().enumerate() {
-        let comma = if index == 0 { "" } else { "," };
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{comma}{number}");
+        if index > 0 {
+            text.push(',');
+        }
+        push_number(text, *number);
     }
 }
 
@@ -129,7 +129,7 @@ fn limits_text(record: &LimitRecord) -> String {
     for Entry { name, shape, state } in &record.entries {
         let State { level, before, at } = *state;
         let at = at.as_ms();
-        let _ = write!(text, "|{}=", name.as_str());
+        text.extend(["|", name.as_str(), "="]);
         match shape {
             Shape::Bucket(b) => {
                 text.push_str("b,");
@@ -198,19 +198,22 @@ fn read_entry(name: LimitName, text: &str) -> Option<Entry> {
 }
 
 fn message_text(message: &Message) -> String {
-    let tag = |tag: &Option<Tag>| tag.as_ref().map_or(String::new(), |tag| tag.as_str().into());
-    match message {
-        Message::Claimed { token, lease_until, payload } => {
-            format!("1c|{}|{}|{}", token.as_str(), lease_until.as_ms(), tag(payload))
-        }
-        Message::Done { until, token, payload, result } => format!(
-            "1d|{}|{}|{}|{}",
-            tag(token),
-            until.as_ms(),
-            tag(payload),
-            result.as_deref().unwrap_or_default()
-        ),
+    fn tag(tag: &Option<Tag>) -> &str {
+        tag.as_ref().map_or("", Tag::as_str)
     }
+    let (head, by, at, payload) = match message {
+        Message::Claimed { token, lease_until, payload } => {
+            ("1c|", token.as_str(), lease_until, payload)
+        }
+        Message::Done { until, token, payload, .. } => ("1d|", tag(token), until, payload),
+    };
+    let mut text = [head, by, "|"].concat();
+    push_number(&mut text, at.as_ms());
+    text.extend(["|", tag(payload)]);
+    if let Message::Done { result, .. } = message {
+        text.extend(["|", result.as_deref().unwrap_or_default()]);
+    }
+    text
 }
 
 fn read_message(head: &str, body: &str) -> Option<Message> {
@@ -249,7 +252,7 @@ fn burst_text(burst: &Burst) -> String {
         &mut text,
         &[burst.window.as_ms(), burst.bucket, fired, burst.quiet_until.as_ms()],
     );
-    let _ = write!(text, "|{}|", burst.nonce.as_ref().map_or("", Tag::as_str));
+    text.extend(["|", burst.nonce.as_ref().map_or("", Tag::as_str), "|"]);
     push_numbers(&mut text, &burst.counts);
     text
 }

@@ -4,8 +4,6 @@
 //! slashes escaped, so the first two colons always part the three. Everything but plain ASCII is percent-encoded, surrogates without a partner included, so a
 //! key is printable in every store. A key that gets too long is replaced by its hash, under a kind of its own.
 
-use core::fmt::Write as _;
-
 use crate::digest;
 
 /// A longer key is hashed.
@@ -49,7 +47,7 @@ impl Key {
     ) -> Self {
         let prefix = prefix_text(&wtf8(prefix));
         let prefix = match store_prefix {
-            Some(store) => format!("{}/{prefix}", prefix_text(&wtf8(store))),
+            Some(store) => [&prefix_text(&wtf8(store)), "/", &prefix].concat(),
             None => prefix,
         };
         Self::join(&prefix, kind, &wtf8(key))
@@ -68,16 +66,16 @@ impl Key {
     }
 
     fn join(prefix: &str, kind: Kind, key: &[u8]) -> Self {
-        let kind = match kind {
-            Kind::Limit => 'l',
-            Kind::Message => 'm',
-            Kind::Burst => 'b',
+        let (kind, long) = match kind {
+            Kind::Limit => (":l:", ":l#:"),
+            Kind::Message => (":m:", ":m#:"),
+            Kind::Burst => (":b:", ":b#:"),
         };
         let text = escape(key, false);
         let joined = if text.len() > MAX_KEY_CHARS {
-            format!("{prefix}:{kind}#:{}", digest::short(key))
+            [prefix, long, &digest::short(key)].concat()
         } else {
-            format!("{prefix}:{kind}:{text}")
+            [prefix, kind, &text].concat()
         };
         Self(joined.into())
     }
@@ -92,7 +90,7 @@ impl Key {
 /// A prefix as it stands in keys; a long one is its hash, which no other prefix can be taken for.
 fn prefix_text(prefix: &[u8]) -> String {
     let text = escape(prefix, true);
-    if text.len() > MAX_KEY_CHARS { format!("%{}", digest::short(prefix)) } else { text }
+    if text.len() > MAX_KEY_CHARS { ["%", &digest::short(prefix)].concat() } else { text }
 }
 
 /// Percent-encodes what is not plain printable ASCII, the characters with a meaning in Redis Cluster, and
@@ -104,10 +102,15 @@ fn escape(bytes: &[u8], parting: bool) -> String {
         if plain && !(parting && matches!(byte, b':' | b'/')) {
             text.push(char::from(*byte));
         } else {
-            let _ = write!(text, "%{byte:02X}");
+            text.push('%');
+            text.extend([byte >> 4, byte & 15].map(hex_digit));
         }
     }
     text
+}
+
+fn hex_digit(value: u8) -> char {
+    char::from_digit(value.into(), 16).map_or('0', |digit| digit.to_ascii_uppercase())
 }
 
 /// UTF-8 as far as it goes; a surrogate without a partner as the three bytes it would have (WTF-8).

@@ -40,6 +40,7 @@ pub(crate) trait Row: Sized {
     /// Of a vacant row: the next one on the free list.
     fn next_free(&self) -> u32;
 
+    #[inline(always)]
     fn in_use(&self) -> bool {
         self.generation() & 1 == 1
     }
@@ -101,6 +102,7 @@ impl<R: Row> Slots<R> {
     }
 
     /// The row, to be changed: what was found of its chunk's horizon is only a bound from now on.
+    #[inline(always)]
     pub(crate) fn get_mut(&mut self, slot: u32) -> Option<&mut R> {
         let (chunk, row) = place(slot);
         let chunk = self.chunks.get_mut(chunk)?;
@@ -251,6 +253,7 @@ impl<R: Row> Slots<R> {
     }
 }
 
+#[inline(always)]
 const fn place(slot: u32) -> (usize, usize) {
     let slot = slot as usize;
     (slot / CHUNK_ROWS, slot % CHUNK_ROWS)

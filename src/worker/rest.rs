@@ -91,7 +91,7 @@ impl Rest {
     }
 }
 
-/// `{ "result": [texts] }` or `{ "error": text }`.
+/// `{ "result": text }`, or a list of texts, or `{ "error": text }`.
 fn read(text: &str) -> Option<Result<Vec<String>, String>> {
     let string = |json: Json<'_>| String::from_utf8(json.text()?).ok();
     let fields = Json::parse(text)?.fields()?;
@@ -100,5 +100,10 @@ fn read(text: &str) -> Option<Result<Vec<String>, String>> {
     if let Some(error) = field(b"error") {
         return Some(Err(string(error)?));
     }
-    field(b"result")?.items()?.into_iter().map(string).collect::<Option<_>>().map(Ok)
+    let result = field(b"result")?;
+    let texts = match result.items() {
+        Some(items) => items.into_iter().map(string).collect(),
+        None => string(result).map(|text| vec![text]),
+    };
+    texts.map(Ok)
 }

@@ -36,6 +36,7 @@ impl Row for LimitRow {
         Self { state, policy: BESIDE, generation }
     }
 
+    #[inline(always)]
     fn generation(&self) -> u32 {
         self.generation
     }
@@ -138,6 +139,7 @@ impl LimitTable {
         }
     }
 
+    #[inline(always)]
     pub(super) fn try_consume(
         &mut self,
         limiter: LimiterId,
@@ -172,6 +174,7 @@ impl LimitTable {
     }
 
     /// The row as a plain one of this Limiter: one limit, under the Limiter's own policy.
+    #[inline(always)]
     fn plain(&mut self, limiter: LimiterId, slot: Slot) -> Option<(&Limit, &mut LimitRow)> {
         let policy = self.limiters.get(limiter.0 as usize)?.as_ref()?.single?;
         let row = self.rows.get_mut(slot.index)?;

@@ -67,6 +67,7 @@ impl MemoryTable {
     }
 
     /// Consumes on a row, and tells the reason alone; `None` when the slot is stale.
+    #[inline(always)]
     pub fn try_consume(
         &mut self,
         limiter: LimiterId,
