@@ -67,6 +67,7 @@ export function wasmInputs(...more) {
   const files = filesBelow([
     "Cargo.toml",
     "Cargo.lock",
+    "build.rs",
     "src",
     "package-lock.json",
     import.meta.filename,
@@ -147,7 +148,7 @@ async function buildPackage() {
 /** The Lua text for whoever sends it, with the hash by which the server knows it. */
 function embedScripts() {
   const constant = ([name, file]) => {
-    const text = readFileSync(join(root, scripts, file), "utf8");
+    const text = withoutComments(readFileSync(join(root, scripts, file), "utf8"));
     const sha = createHash("sha1").update(text).digest("hex");
     return `export const ${name}: { readonly text: string; readonly sha: string } = ${JSON.stringify({ text, sha })};\n`;
   };
@@ -155,6 +156,12 @@ function embedScripts() {
   const output = join(root, "js/src/redis/gen");
   mkdirSync(output, { recursive: true });
   writeFileSync(join(output, "script.ts"), constants.join(""));
+}
+
+/** As build.rs does it, so that a Worker and the package run one script on a server. */
+function withoutComments(lua) {
+  const lines = lua.split("\n").map((line) => line.trim());
+  return lines.filter((line) => line !== "" && !line.startsWith("--")).join("\n");
 }
 
 /** What a user downloads: the wasm is what the budget is about. */

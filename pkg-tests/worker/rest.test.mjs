@@ -36,6 +36,9 @@ test("100 consumers of one key: exactly the limit, and one request each", async 
   );
   assert.equal(answers.filter(({ allowed }) => allowed).length, 20);
   assert.equal(proxy.requests.length, 100);
+  const gen = new URL("../../js/dist/redis/gen/script.js", import.meta.url);
+  const [, sha] = JSON.parse(proxy.requests[0].body);
+  assert.equal(sha, (await import(gen)).step.sha, "the script that the package runs, too");
 });
 
 test("a batch is one request, of any kind of call", async () => {

@@ -10,7 +10,10 @@ use crate::time::{MAX_SAFE, Millis, Timestamp};
 
 /// The script. `KEYS` are the keys of a batch in order; `ARGV` is the caller's clock (empty: the server's),
 /// then the [`runs`] of the operations, each [`encode`]d.
-pub const SCRIPT: &str = include_str!("redis/step.lua");
+pub const SCRIPT: &str = include_str!(concat!(env!("OUT_DIR"), "/step.lua"));
+
+/// The script's SHA-1, by which EVALSHA knows it.
+pub const SHA: &str = include_str!(concat!(env!("OUT_DIR"), "/step.sha1"));
 
 /// The words of one operation.
 #[must_use]

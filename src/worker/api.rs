@@ -11,7 +11,7 @@ use super::store::Backend;
 use super::{js, metrics};
 use crate::json::Json;
 
-const OPENAPI: &str = include_str!("openapi.json");
+const OPENAPI: &str = include_str!(concat!(env!("OUT_DIR"), "/openapi.json"));
 const MOST_BYTES: u32 = 256 * 1_024;
 const MOST_CALLS: usize = 256;
 

@@ -1,7 +1,6 @@
 //! Redis over fetch as the store: the script of [`redis`](crate::redis) by Upstash's REST protocol. A request is
 //! a batch, and is sent once: one whose answer is lost may have been served.
 
-use sha1::{Digest, Sha1};
 use wasm_bindgen::JsValue;
 
 use super::call::Call;
@@ -14,12 +13,6 @@ use crate::store::redis;
 
 const URL: &str = "UPSTASH_REDIS_REST_URL";
 const TOKEN: &str = "UPSTASH_REDIS_REST_TOKEN";
-/// By this name the server knows the script. Taken anew each time: it is far less than the request costs.
-fn sha() -> String {
-    let digest = Sha1::digest(redis::SCRIPT.as_bytes());
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 const PATIENCE_MS: u32 = 5_000;
 
 /// A server, and who we are to it.
@@ -67,8 +60,8 @@ impl Rest {
             .chain([String::new()])
             .chain(redis::runs(&words))
             .collect();
-        match self.command("EVALSHA", &sha(), &arguments).await {
-            Err(said) if said.contains("NOSCRIPT") => {
+        match self.command("EVALSHA", redis::SHA, &arguments).await {
+            Err(said) if said.contains("NOSCRIPT No matching script") => {
                 self.command("EVAL", redis::SCRIPT, &arguments).await
             }
             other => other,
