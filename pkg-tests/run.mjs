@@ -1,4 +1,4 @@
-// npm test: every check and every suite, cheapest first, until one fails. Groups may be named:
+// npm test: every check and every suite, two at a time, until one fails. Groups may be named:
 // "npm test -- package gateway". Ends with one line: how many passed and how many failed.
 
 import { readdirSync } from "node:fs";
@@ -13,34 +13,72 @@ import { brokenDependencyRules, brokenSourceRules } from "./rules.mjs";
 const tests = join(root, "pkg-tests");
 const modules = join(root, "node_modules");
 const total = { passed: 0, failed: 0 };
+const native = { lint, rust };
+const workerSuites = ["worker", "cloudflare"];
 
 await main(import.meta, async () => {
   const suites = readdirSync(tests, { withFileTypes: true })
     .filter((entry) => entry.isDirectory() && testFiles(entry.name).length > 0)
     .map((entry) => entry.name);
-  const native = { lint, rust };
   const packaged = { types, ...Object.fromEntries(suites.map((name) => [name, suite])) };
-  const names = [...Object.keys(native), ...Object.keys(packaged)];
+  const groups = { ...native, ...packaged };
+  const names = Object.keys(groups);
   const wanted = process.argv.length > 2 ? process.argv.slice(2) : names;
   const unknown = wanted.find((name) => !names.includes(name));
   if (unknown) throw new Problem(`No group "${unknown}". There are: ${names.join(", ")}`);
 
-  const those = (groups) => Object.entries(groups).filter(([name]) => wanted.includes(name));
   await reported(async () => {
     await check("set-up", setupTests);
-    for (const [name, group] of those(native)) await group(name);
-    if (those(packaged).length > 0) {
+    const packaged = wanted.filter((name) => !(name in native));
+    if (packaged.length > 0) {
       await check("build", build);
       await check("pack", pack);
     }
-    if (wanted.includes("worker")) {
-      await check("set-up, Worker", schemathesis);
-      await check("build, Worker", buildWorker);
-    }
-    for (const [name, group] of those(packaged)) await group(name);
+    const [ofWorker, others] = parted(packaged, (name) => workerSuites.includes(name));
+    const compiled = once(() => compile(wanted, ofWorker.length > 0));
+    await inLanes([
+      compiled,
+      ...others.map((name) => () => groups[name](name)),
+      ...ofWorker.map((name) => () => compiled().then(() => suite(name))),
+    ]);
   });
   console.log(`${total.passed} passed, ${total.failed} failed`);
 });
+
+// ── order ───────────────────────────────────────────────────────────────
+
+/** What takes turns with the compiler. */
+async function compile(wanted, worker) {
+  for (const [name, group] of Object.entries(native)) if (wanted.includes(name)) await group();
+  if (!worker) return;
+  await check("set-up, Worker", schemathesis);
+  await check("build, Worker", buildWorker);
+}
+
+/** Two tasks at a time, in order: most of the time of a suite is waiting. None is begun after one that failed. */
+async function inLanes(tasks) {
+  const waiting = tasks.values();
+  let failed;
+  const lane = async () => {
+    for (const task of waiting) {
+      await task().catch((error) => {
+        failed ??= { error };
+      });
+      if (failed) return;
+    }
+  };
+  await Promise.all([lane(), lane()]);
+  if (failed) throw failed.error;
+}
+
+function once(body) {
+  let result;
+  return () => (result ??= body());
+}
+
+function parted(names, holds) {
+  return [names.filter(holds), names.filter((name) => !holds(name))];
+}
 
 // ── steps ───────────────────────────────────────────────────────────────
 

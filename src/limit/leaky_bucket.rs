@@ -57,20 +57,34 @@ impl LeakyBucket {
         self.burst
     }
 
-    /// The debt of so many units, of as many as capacity at most. Plain products throughout: `new` bounded
-    /// them, and a checked one takes a multiplication of 128 bits.
+    /// The debt of a cost that fits an empty bucket. The product is a plain one, which `new` bounded: a checked
+    /// one takes a multiplication of 128 bits.
     #[inline(always)]
     const fn debt_of(&self, units: u64) -> u64 {
         let units = if units < self.burst { units } else { self.burst };
         units.wrapping_mul(self.window.get())
     }
 
+    /// The debt of any number of units.
+    const fn debt_of_all(&self, units: u64) -> u64 {
+        units.saturating_mul(self.window.get())
+    }
+
+    /// What leaks within so many milliseconds. Within a full drain the product is a plain one, too; what tiers
+    /// have added may take longer.
+    #[inline(always)]
+    const fn leaked(&self, elapsed_ms: u64) -> u64 {
+        if elapsed_ms <= self.drain_ms {
+            return elapsed_ms.wrapping_mul(self.rate.get());
+        }
+        elapsed_ms.saturating_mul(self.rate.get())
+    }
+
     #[inline(always)]
     pub(super) fn view(&self, state: State, now: Timestamp, clock: Clock) -> View {
         let behind = state.at.since(now).as_ms();
         if behind == 0 {
-            let elapsed = now.since(state.at).as_ms().min(self.drain_ms);
-            let leaked = elapsed.wrapping_mul(self.rate.get());
+            let leaked = self.leaked(now.since(state.at).as_ms());
             return View::at(State { level: state.level.saturating_sub(leaked), at: now, ..state });
         }
         if behind > self.drain_ms && clock.may_rebase() {
@@ -91,7 +105,7 @@ impl LeakyBucket {
     }
 
     pub(super) const fn refund(&self, view: &mut View, cost: u64) {
-        view.state.level = view.state.level.saturating_sub(self.debt_of(cost));
+        view.state.level = view.state.level.saturating_sub(self.debt_of_all(cost));
     }
 
     pub(super) fn remaining(&self, view: &View) -> u64 {
@@ -130,7 +144,7 @@ impl LeakyBucket {
     pub(super) fn add(&self, view: &mut View, units: u64, span: Timestamp, now: Timestamp) -> bool {
         let counts = now.since(span).as_ms() <= self.adds_for_ms();
         if counts {
-            let level = view.state.level.saturating_add(self.debt_of(units));
+            let level = view.state.level.saturating_add(self.debt_of_all(units));
             view.state.level = level.min(super::EXACT_BELOW.saturating_mul(2));
         }
         counts
@@ -139,8 +153,8 @@ impl LeakyBucket {
     /// What has leaked since may have made room already, so it is not given back once more.
     pub(super) fn give_back(&self, view: &mut View, units: u64, span: Timestamp) {
         if span <= view.state.at {
-            let leaked = view.state.at.since(span).as_ms().saturating_mul(self.rate.get());
-            let left = self.debt_of(units).saturating_sub(leaked);
+            let leaked = self.leaked(view.state.at.since(span).as_ms());
+            let left = self.debt_of_all(units).saturating_sub(leaked);
             view.state.level = view.state.level.saturating_sub(left);
         }
     }
