@@ -15,6 +15,8 @@ const modules = join(root, "node_modules");
 const total = { passed: 0, failed: 0 };
 const native = { lint, rust };
 const workerSuites = ["worker", "cloudflare"];
+/** Many processes each: they come when no compiler runs beside them any more. */
+const fleetSuites = ["demo", "fleet", "gateway-fleet", "redis-faults", "tiers"];
 
 await main(import.meta, async () => {
   const suites = readdirSync(tests, { withFileTypes: true })
@@ -34,11 +36,12 @@ await main(import.meta, async () => {
       await check("build", build);
       await check("pack", pack);
     }
-    const [ofWorker, others] = parted(packaged, (name) => workerSuites.includes(name));
+    const [ofWorker, ofPackage] = parted(packaged, (name) => workerSuites.includes(name));
+    const [ofFleets, others] = parted(ofPackage, (name) => fleetSuites.includes(name));
     const compiled = once(() => compile(wanted, ofWorker.length > 0));
     await inLanes([
       compiled,
-      ...others.map((name) => () => groups[name](name)),
+      ...[...others, ...ofFleets].map((name) => () => groups[name](name)),
       ...ofWorker.map((name) => () => compiled().then(() => suite(name))),
     ]);
   });
