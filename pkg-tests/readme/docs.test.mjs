@@ -24,6 +24,7 @@ const isAlone = ({ name }) => name.startsWith("snippet");
 for (const [document, least] of [
   ["recipes", 6],
   ["migrating", 8],
+  ["extending", 1],
 ]) {
   describe(document, () => {
     const snippets = snippetsOf(`js/docs/${document}.md`);
