@@ -18,3 +18,39 @@ test("the crate holds its source and what describes it, and nothing else", () =>
   );
   for (const file of ["src/lib.rs", "LICENSE", "README.md"]) assert.ok(files.includes(file), file);
 });
+
+test("the crate that is packed builds by itself", () => {
+  execute("cargo", ["package", "--allow-dirty", "--offline"], root);
+});
+
+const licences = [
+  "MIT",
+  "Apache-2.0",
+  "BSD-3-Clause",
+  "BSL-1.0",
+  "Unicode-3.0",
+  "Unlicense",
+  "Zlib",
+];
+
+/** One of each alternative that an SPDX expression leaves open. */
+function isAllowed(expression) {
+  return expression.split(" AND ").every((part) =>
+    part
+      .replace(/[()]/g, "")
+      .split(/ OR | ?\/ ?/)
+      .some((licence) => licences.includes(licence)),
+  );
+}
+
+test("every crate is under a licence that asks for no more than to be named, and from one registry", () => {
+  const metadata = execute("cargo", ["metadata", "--format-version=1", "--all-features"], root);
+  const { packages } = JSON.parse(metadata);
+  const others = packages.filter(({ name }) => name !== "tidegate");
+  assert.ok(others.length > 50);
+  assert.deepEqual(
+    others.filter(({ license }) => !isAllowed(license ?? "none")).map(({ name }) => name),
+    [],
+  );
+  assert.equal(new Set(others.map(({ source }) => source)).size, 1);
+});

@@ -33,6 +33,7 @@ export function execute(command, args, cwd) {
     return execFileSync(command, args, {
       cwd,
       encoding: "utf8",
+      maxBuffer: 2 ** 26,
       stdio: ["ignore", "pipe", "pipe"],
     });
   } catch (error) {
