@@ -47,6 +47,7 @@ export async function setupTests() {
   await redisAndValkey();
   await sqlite();
   await prometheus();
+  await valgrind();
   await runtimes();
 }
 
@@ -348,6 +349,12 @@ function mirrorOf(suite) {
   const format = ["--format", "$(RELEASE)/$(COMPONENT) $(REPO_URI)", "Created-By: Packages"];
   const targets = capture("apt-get", ["indextargets", ...format])?.split("\n") ?? [];
   return targets.find((line) => line.startsWith(`${suite}/main `))?.split(" ")[1];
+}
+
+/** Counts instructions. */
+async function valgrind() {
+  if (!capture("valgrind", ["--version"]))
+    await aptInstall(["valgrind"], "valgrind, which counts instructions", "20 s");
 }
 
 async function prometheus() {

@@ -23,6 +23,9 @@ use crate::time::{MAX_SAFE, Millis, Timestamp};
 /// Stands at the end of every record.
 const END: char = '.';
 
+/// A record of one limit fits without its text growing on the way.
+const USUAL_CHARS: usize = 96;
+
 /// The text is not a record of ours, or of a newer version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Corrupt;
@@ -110,15 +113,20 @@ pub(crate) fn numbers<const N: usize>(text: &str) -> Option<[u64; N]> {
     parts.next().is_none().then_some(numbers)
 }
 
-/// One such number.
+/// One such number. It has sixteen digits at most, so that no sum overflows.
 pub(crate) fn number(text: &str) -> Option<u64> {
     let canonical = text == "0" || !text.starts_with('0');
-    let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    (canonical && digits).then(|| text.parse().ok()).flatten().filter(|n| *n <= MAX_SAFE)
+    let plain = canonical && (1..=16).contains(&text.len());
+    let add = |sum: u64, byte: u8| {
+        let digit = u64::from(byte).wrapping_sub(u64::from(b'0'));
+        (digit < 10).then(|| sum.wrapping_mul(10).wrapping_add(digit))
+    };
+    text.bytes().try_fold(0, add).filter(|number| plain && *number <= MAX_SAFE)
 }
 
 fn limits_text(record: &LimitRecord) -> String {
-    let mut text = String::from("1l");
+    let mut text = String::with_capacity(USUAL_CHARS);
+    text.push_str("1l");
     if let Some(block) = record.block {
         text.push_str("|b");
         push_numbers(&mut text, &[block.until.as_ms(), block.duration.as_ms()]);
