@@ -39,7 +39,7 @@ function fresh() {
 
 function ask({ url }, path, address, options = {}) {
   const headers = { "cf-connecting-ip": address, ...options.headers };
-  return fetch(url + path, { ...options, headers, signal: options.signal });
+  return fetch(url + path, { ...options, headers });
 }
 const hello = (worker, address) => ask(worker, "/api/hello", address);
 const left = (response) => Number(/r=(\d+)/.exec(response.headers.get("ratelimit"))[1]);

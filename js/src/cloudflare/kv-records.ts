@@ -172,7 +172,9 @@ export class KvRecords {
   }
 
   #isWritten(held: Held): void {
-    if (!this.#unwritten.delete(held.key)) return;
+    // A write that made room for itself may have taken its place meanwhile.
+    if (this.#unwritten.get(held.key) !== held) return;
+    this.#unwritten.delete(held.key);
     held.believedUntil = Date.now() + BELIEVED_MS;
     this.#written.set(held.key, held);
   }
