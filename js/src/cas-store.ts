@@ -92,7 +92,7 @@ class CasStore implements Store {
 }
 
 /** Hands operations to the core, which reads, steps and writes by itself. */
-class CasDriver implements Driver {
+export class CasDriver implements Driver {
   constructor(
     private readonly cas: Cas,
     private readonly storePrefix: string | undefined,

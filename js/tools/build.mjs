@@ -132,9 +132,9 @@ async function buildPackage() {
     "-p",
     join(root, "js"),
   ]);
-  for (const name of ["tidegate.js", "tidegate_bg.wasm"]) {
-    cpSync(join(gen, name), join(dist, "wasm/gen", name));
-  }
+  cpSync(join(gen, "tidegate_bg.wasm"), join(dist, "wasm/gen/tidegate_bg.wasm"));
+  const glue = readFileSync(join(gen, "tidegate.js"), "utf8");
+  writeFileSync(join(dist, "wasm/gen/tidegate.js"), shakeable(glue));
   // Users' compilers read the glue's types, and must not need the newest library or the DOM's for them.
   const types = readFileSync(join(gen, "tidegate.d.ts"), "utf8")
     .replace(/^ *\[Symbol\.dispose\].*\n/gm, "")
@@ -143,6 +143,13 @@ async function buildPackage() {
   writeFileSync(join(dist, "sbom.cdx.json"), `${JSON.stringify(sbom(), undefined, 2)}\n`);
   // npm packs what lies beside the manifest.
   for (const name of ["LICENSE", "README.md"]) cpSync(join(root, name), join(root, "js", name));
+}
+
+/** The glue, without what keeps bundlers from leaving out the classes that nobody uses: 5 KB less in a Worker. */
+function shakeable(glue) {
+  return glue
+    .replace(/^if \(Symbol\.dispose\) .*\n/gm, "")
+    .replaceAll(": new FinalizationRegistry(", ": /* @__PURE__ */ new FinalizationRegistry(");
 }
 
 /** The Lua text for whoever sends it, with the hash by which the server knows it. */

@@ -1,6 +1,6 @@
 // npm run bench: builds, measures each row in a process of its own, and prints one table. Part of a row's
 // name chooses rows: "npm run bench -- denied". With "pauses" the pauses alone are measured, with "redis" the
-// decisions on a server.
+// decisions on a server, with "size" what a Worker uploads.
 
 import { join } from "node:path";
 import { build } from "../../js/tools/build.mjs";
@@ -34,6 +34,16 @@ async function bytes() {
   line(["---", "---:"]);
   for (const name of Object.keys(keepers)) {
     line([name, (await measured("bytes.mjs", name)).toFixed(0)]);
+  }
+}
+
+async function size() {
+  console.log();
+  line(["a Worker that limits", "minified", "JavaScript, gzip", "WebAssembly, gzip", "all"]);
+  line(["---", "---:", "---:", "---:", "---:"]);
+  const kilobytes = (count) => `${(count / 1000).toFixed(1)} KB`;
+  for (const { name, minified, javascript, wasm } of await measured("size.mjs")) {
+    line([name, ...[minified, javascript, wasm, javascript + wasm].map(kilobytes)]);
   }
 }
 
@@ -86,7 +96,7 @@ async function gateway() {
   console.log(`\n${(await run(process.execPath, [here("gateway.mjs")])).trimEnd()}`);
 }
 
-const APART = ["pauses", "redis", "gateway"];
+const APART = ["pauses", "redis", "gateway", "size"];
 
 await main(import.meta, async () => {
   const part = process.argv[2] ?? "";
@@ -95,6 +105,7 @@ await main(import.meta, async () => {
   if (!APART.includes(part)) await table((name) => name.includes(part));
   if (part === "" || "tiers".includes(part)) await operations();
   if (part === "") await bytes();
+  if (part === "" || part === "size") await size();
   if (part === "" || part === "redis") await redis();
   if (part === "" || part === "gateway") await gateway();
   if (part === "" || part === "pauses") await pauses();

@@ -6,11 +6,12 @@ import { execute, project, typecheck, use, works } from "./project.mjs";
 const strict = { strict: true, skipLibCheck: false, target: "es2022", lib: ["es2022"], types: [] };
 
 const right = `import { Limiter } from "tidegate";
+import type { KvStore } from "tidegate/cloudflare";
 import type { expressLimit, limitFetch } from "tidegate/http";
 import type { instrument } from "tidegate/opentelemetry";
 import type { RedisRestStore } from "tidegate/redis-rest";
 import type { Gateway } from "tidegate/socket.io";
-export type Mine = Gateway | RedisRestStore;
+export type Mine = Gateway | KvStore | RedisRestStore;
 export type Functions = typeof expressLimit | typeof limitFetch | typeof instrument;
 declare const console: { log(text: string): void };
 ${use.replace("answers = []", "answers: boolean[] = []")}`;

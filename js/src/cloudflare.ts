@@ -1,0 +1,3 @@
+/** Stores for Cloudflare's Workers. */
+
+export { KvStore, type KvStoreOptions } from "./cloudflare/kv-store.js";

@@ -1,0 +1,3 @@
+// A process lives on by itself.
+
+export const waitUntil: ((promise: Promise<unknown>) => void) | undefined = () => {};
