@@ -19,6 +19,7 @@ import {
   timeoutMs,
 } from "./options.js";
 import type { Answer } from "./pending.js";
+import { Polls } from "./polls.js";
 import {
   type Claimed,
   driverOf,
@@ -75,9 +76,6 @@ const KNOWN = ["store", "ttl", "lease", "prefix", "onStoreError", "timeout", "be
 const DEFAULT_TIMEOUT_MS = 500;
 const DEFAULT_LEASE_MS = 30_000;
 const MAX_RESULT_BYTES = 64 * 1024;
-/** How often a waiter looks again whether the first is done: soon at first, less often later. */
-const FIRST_WAIT_MS = 5;
-const LONGEST_WAIT_MS = 250;
 
 /**
  * Remembers ids: what has been seen, what is being worked on, and what came of it.
@@ -92,6 +90,7 @@ export class Deduplicator {
   readonly #guarded: Guarded;
   readonly #ttlMs: number;
   readonly #leaseMs: number;
+  readonly #polls = new Polls((id) => this.look(id));
   #closed = false;
 
   constructor(options: DeduplicatorOptions) {
@@ -138,20 +137,25 @@ export class Deduplicator {
    */
   async claim(id: string, options?: { payload?: string | Uint8Array }): Promise<Claim> {
     this.#check(id);
-    return claimed(id, await this.#claim(id, payloadDigest(options)));
+    const { failed, value: claim } = await this.#claim(id, payloadDigest(options));
+    if (failed !== undefined) return unclaimed(failed);
+    if (claim.status !== "fresh") duplicate(id);
+    return claim;
   }
 
   /**
-   * As `claim`, counting the id as one of its sender's; at once where the store is synchronous. For the gateway.
+   * As `claim`, counting the id as one of its sender's; at once where the store is synchronous. For the gateway, which
+   * tells of duplicates itself.
    *
    * @internal
    */
   claimFor(sender: string, id: string): GatewayClaim | Promise<GatewayClaim> {
     this.#check(id);
     if (this.#synchronous) return this.#claimNow(sender, id);
-    return this.#claim(id, undefined, sender).then(
-      (outcome) => claimed(id, outcome) as GatewayClaim,
-    );
+    return this.#claim(id, undefined, sender).then(({ failed, value }) => {
+      if (failed !== undefined) throw failed.error;
+      return value as GatewayClaim;
+    });
   }
 
   /**
@@ -173,12 +177,11 @@ export class Deduplicator {
         claim.free();
       }
     };
-    return this.#guarded.must(ask).then((reply) => {
-      if (reply.status === "fresh") return this.#fresh(id, token, undefined);
-      const found = lookOf(reply);
-      if (found.status !== "absent") duplicate(id);
-      return found;
-    });
+    return this.#guarded
+      .must(ask)
+      .then((reply) =>
+        reply.status === "fresh" ? this.#fresh(id, token, undefined) : lookOf(reply),
+      );
   }
 
   /**
@@ -191,6 +194,15 @@ export class Deduplicator {
     const look = (): Answer<MessageReply> => this.#call(id, MessageCall.look());
     if (this.#synchronous) return lookOf(this.#guarded.now(look as () => MessageReply));
     return this.#guarded.must(look).then(lookOf);
+  }
+
+  /**
+   * What is found once an id is no longer in progress; undefined when that is wanted no more. For the gateway.
+   *
+   * @internal
+   */
+  over(id: string, retryAfterMs: number, isWanted?: () => boolean): Promise<Look | undefined> {
+    return this.#polls.over(id, retryAfterMs, isWanted);
   }
 
   /**
@@ -208,7 +220,7 @@ export class Deduplicator {
     if (typeof work !== "function") bad("bad_argument", "work", work, "a function");
     const payload = payloadDigest(options);
     let isCounted = false;
-    for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)) {
+    for (;;) {
       this.#check(id);
       const { failed, value: claim } = await this.#claim(id, payload);
       if (failed !== undefined) {
@@ -226,7 +238,8 @@ export class Deduplicator {
         case "mismatch":
           throw new TidegateError("mismatch", "the id was used with another payload");
         case "in-progress":
-          await pause(Math.min(waitMs, claim.retryAfterMs));
+          // What prevents a look prevents the next claim, which tells of it.
+          await this.over(id, claim.retryAfterMs).catch(() => undefined);
       }
     }
   }
@@ -265,9 +278,7 @@ export class Deduplicator {
     }
     const found = this.look(id) as Look;
     // Over within this very moment.
-    if (found.status === "absent") return this.#claimNow(sender, id);
-    duplicate(id);
-    return found;
+    return found.status === "absent" ? this.#claimNow(sender, id) : found;
   }
 
   #fresh(
@@ -359,17 +370,14 @@ function allowed({ error, action }: Failed): boolean {
   return action === "allow";
 }
 
-/** What a caller is told of a claim, or in place of one when the store gave none. */
-function claimed(id: string, { failed, value: claim }: Outcome<Claim>): Claim {
-  if (failed !== undefined) {
-    if (!allowed(failed)) return { status: "in-progress", retryAfterMs: failed.retryAfterMs };
-    return { status: "fresh", commit: async () => true, release: async () => true };
-  }
-  if (claim.status !== "fresh") duplicate(id);
-  return claim;
+/** What a caller is told in place of a claim when the store gave none. */
+function unclaimed(failed: Failed): Claim {
+  if (!allowed(failed)) return { status: "in-progress", retryAfterMs: failed.retryAfterMs };
+  return { status: "fresh", commit: async () => true, release: async () => true };
 }
 
-function duplicate(id: string): void {
+/** Tells of a message that had been seen. */
+export function duplicate(id: string): void {
   counted.duplicates += 1;
   if (isHeard()) emit({ type: "duplicate", id });
 }
@@ -418,10 +426,6 @@ async function worked<T>(
   }
   await claim.commit(value);
   return value;
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
 function payloadDigest(options: unknown): string | undefined {

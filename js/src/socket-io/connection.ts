@@ -1,7 +1,7 @@
-import { EventEmitter } from "node:events";
 import { Delivery } from "./delivery.js";
 import { Denials } from "./denials.js";
 import { Judge } from "./judge.js";
+import { callListeners } from "./listeners.js";
 import { Packet } from "./packet.js";
 import { type Refusal, refusal } from "./refusal.js";
 import { type Done, report, type Socket } from "./server.js";
@@ -22,8 +22,9 @@ interface Queued {
 /**
  * One socket: its packets reach the handlers in the order sent, however long the store takes for each.
  *
- * It stands in front of `run`, which takes every packet through the socket's middlewares, and not among those: so
- * nothing of the user's runs for a packet that is refused, and it is known what became of a packet that was not.
+ * It stands in front of `run`, which takes every packet through the socket's middlewares, and not among those; the
+ * catch-all listeners, which Socket.IO calls before it, are called behind it. So nothing of the user's runs for a
+ * packet that is refused, and it is known what became of a packet that was not.
  */
 export class Connection {
   readonly #socket: Socket;
@@ -136,15 +137,16 @@ export class Connection {
     else packet.end(verdict);
   }
 
-  #pass(packet: Packet): void {
-    this.#run.call(this.#socket, packet.event, packet.dispatch);
+  #pass({ event, dispatch }: Packet): void {
+    this.#run.call(this.#socket, event, dispatch);
   }
 
   #deliver(packet: Packet, delivery: Delivery): void {
-    delivery.open();
     packet.handOver((...args) => delivery.acknowledge(args));
+    let isThrough = false;
     try {
       this.#run.call(this.#socket, packet.event, (error) => {
+        isThrough = true;
         if (error) {
           delivery.fail();
           packet.dispatch(error);
@@ -154,6 +156,7 @@ export class Connection {
       delivery.fail();
       throw error;
     }
+    if (!isThrough) delivery.open();
   }
 
   /**
@@ -168,8 +171,9 @@ export class Connection {
       }
       this.#current = delivery;
       try {
-        EventEmitter.prototype.emit.apply(this.#socket, packet.event as [string, ...unknown[]]);
+        callListeners(this.#socket, packet.event, delivery);
         delivery.dispatched();
+        delivery.open();
       } catch (error) {
         delivery.fail();
         throw error;

@@ -32,8 +32,14 @@ export class Delivery {
     return this.#awaited;
   }
 
+  /** Whether it is known what came of it. */
+  get isOver(): boolean {
+    return this.#ended;
+  }
+
+  /** It takes a while: whoever has a copy of it can wait for it here. */
   open(): void {
-    this.#messages.open(this);
+    if (!this.#ended) this.#messages.open(this);
   }
 
   /** A handler took it that tells when it is through. */
@@ -91,7 +97,7 @@ export class Delivery {
     this.#ended = true;
     const known = attempted(store);
     // A synchronous store knows already: what the handler sends next does not overtake its acknowledgement.
-    if (known instanceof Promise) known.then(() => this.#tell(ending));
+    if (known instanceof Promise) void this.#messages.telling(known, () => this.#tell(ending));
     else this.#tell(ending);
   }
 
