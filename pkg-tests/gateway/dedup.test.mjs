@@ -2,7 +2,17 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import { metrics } from "tidegate";
-import { as, believe, Database, gate, settled, start, stillStore, until } from "./harness.mjs";
+import {
+  as,
+  believe,
+  Database,
+  gate,
+  recovery,
+  settled,
+  start,
+  stillStore,
+  until,
+} from "./harness.mjs";
 
 const DUPLICATE = { ok: true, duplicate: true };
 const HANDLER_FAILED = {
@@ -284,27 +294,31 @@ test("an identity of the user's own is the sender, unless it is an address or th
   assert.deepEqual([await handled({ own: true }), await handled({ own: true })], [true, true]);
 });
 
-test("the sender without a name is the connection, kept when it is recovered", async (t) => {
-  const orders = [];
-  const { connect } = await start(
-    t,
-    { events: order },
-    {
-      io: { connectionStateRecovery: {} },
-      onConnection: (socket) => {
-        counting(orders)(socket);
-        socket.emit("hello");
+test(
+  "the sender without a name is the connection, kept when it is recovered",
+  recovery,
+  async (t) => {
+    const orders = [];
+    const { connect } = await start(
+      t,
+      { events: order },
+      {
+        io: { connectionStateRecovery: {} },
+        onConnection: (socket) => {
+          counting(orders)(socket);
+          socket.emit("hello");
+        },
       },
-    },
-  );
-  const client = await connect({ reconnection: true, reconnectionDelay: 1 });
-  assert.deepEqual(await client.emitWithAck("order", { mid: "a" }), { ok: true, number: 1 });
-  client.io.engine.close();
-  await until(() => !client.connected);
-  await until(() => client.connected);
-  assert.ok(client.recovered);
-  assert.deepEqual(await client.emitWithAck("order", { mid: "a" }), { ok: true, number: 1 });
-});
+    );
+    const client = await connect({ reconnection: true, reconnectionDelay: 1 });
+    assert.deepEqual(await client.emitWithAck("order", { mid: "a" }), { ok: true, number: 1 });
+    client.io.engine.close();
+    await until(() => !client.connected);
+    await until(() => client.connected);
+    assert.ok(client.recovered);
+    assert.deepEqual(await client.emitWithAck("order", { mid: "a" }), { ok: true, number: 1 });
+  },
+);
 
 test("what an id is: own text or number, under _meta.mid or mid; anything else is no id", async (t) => {
   const orders = [];

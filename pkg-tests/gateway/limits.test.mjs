@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { onEvent } from "tidegate";
-import { as, believe, settled, start, stillStore, until } from "./harness.mjs";
+import { as, believe, recovery, settled, start, stillStore, until } from "./harness.mjs";
 
 const two = { limit: 2, window: "10s" };
 const refusedFor = (retryAfterMs, limit = 2) => ({
@@ -509,7 +509,7 @@ test("a socket is disconnected after so many denials, and is told of each before
   assert.equal(await reason, "io server disconnect");
 });
 
-test("a recovered socket has the budget that it had", async (t) => {
+test("a recovered socket has the budget that it had", recovery, async (t) => {
   const { store } = stillStore();
   const { connect } = await start(
     t,

@@ -3,10 +3,10 @@
 
 import { once } from "node:events";
 import { createServer } from "node:http";
-import { Server } from "socket.io";
+
 import { io as connectTo } from "socket.io-client";
 import { createGateway } from "tidegate/socket.io";
-import { Database } from "./harness.mjs";
+import { Database, Server } from "./harness.mjs";
 
 process.on("uncaughtException", (error, origin) => console.log(`${origin}: ${error.message}`));
 
