@@ -18,6 +18,7 @@ export class Delivery {
   /** Those who wait for it, which are few, if any. */
   #waiting: Set<(ending: Ending | undefined) => void> | undefined;
   #ended = false;
+  #isOpen = false;
   #awaited = false;
 
   constructor(packet: Packet, { key, claim, messages }: Claimed) {
@@ -39,7 +40,9 @@ export class Delivery {
 
   /** It takes a while: whoever has a copy of it can wait for it here. */
   open(): void {
-    if (!this.#ended) this.#messages.open(this);
+    if (this.#ended || this.#isOpen) return;
+    this.#isOpen = true;
+    this.#messages.open(this);
   }
 
   /** A handler took it that tells when it is through. */
@@ -102,7 +105,7 @@ export class Delivery {
   }
 
   #tell(ending: Ending | undefined): void {
-    this.#messages.close(this);
+    if (this.#isOpen) this.#messages.close(this);
     if (ending !== undefined) this.#packet.end(ending);
     if (this.#waiting !== undefined) for (const told of this.#waiting) told(ending);
   }
