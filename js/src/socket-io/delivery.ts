@@ -11,14 +11,13 @@ const LONGEST_WAIT_MS = 60_000;
 /** A message that was claimed and is on its way through its handler: to be committed, or released. */
 export class Delivery {
   readonly key: string;
-  readonly since = performance.now();
   readonly #packet: Packet;
   readonly #claim: HeldClaim;
   readonly #messages: Messages;
   /** Those who wait for it, which are few, if any. */
   #waiting: Set<(ending: Ending | undefined) => void> | undefined;
   #ended = false;
-  #isOpen = false;
+  #openSince: number | undefined;
   #awaited = false;
 
   constructor(packet: Packet, { key, claim, messages }: Claimed) {
@@ -38,10 +37,15 @@ export class Delivery {
     return this.#ended;
   }
 
+  /** For how long others have been able to wait for it. */
+  get openForMs(): number {
+    return performance.now() - (this.#openSince ?? Infinity);
+  }
+
   /** It takes a while: whoever has a copy of it can wait for it here. */
   open(): void {
-    if (this.#ended || this.#isOpen) return;
-    this.#isOpen = true;
+    if (this.#ended || this.#openSince !== undefined) return;
+    this.#openSince = performance.now();
     this.#messages.open(this);
   }
 
@@ -105,7 +109,7 @@ export class Delivery {
   }
 
   #tell(ending: Ending | undefined): void {
-    if (this.#isOpen) this.#messages.close(this);
+    if (this.#openSince !== undefined) this.#messages.close(this);
     if (ending !== undefined) this.#packet.end(ending);
     if (this.#waiting !== undefined) for (const told of this.#waiting) told(ending);
   }

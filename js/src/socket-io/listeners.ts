@@ -22,17 +22,17 @@ export function callListeners(socket: Socket, event: unknown[], delivery: Delive
     EventEmitter.prototype.emit.apply(socket, event as [string, ...unknown[]]);
     return;
   }
-  const [name, ...args] = event;
-  const listeners = socket.rawListeners(name as string);
+  const args = event.slice(1);
+  const listeners = socket.rawListeners(event[0] as string);
   let running = listeners.length;
-  const failed = (error: unknown): never => {
-    running -= 1;
-    if (running === 0) delivery.fail();
-    throw error;
-  };
   for (const listener of listeners) {
     const answer = listener.apply(socket, args);
-    if (!delivery.isOver && isAsync(listener)) (answer as Promise<unknown>).then(undefined, failed);
+    if (delivery.isOver || !isAsync(listener)) continue;
+    (answer as Promise<unknown>).then(undefined, (error) => {
+      running -= 1;
+      if (running === 0) delivery.fail();
+      throw error;
+    });
   }
 }
 

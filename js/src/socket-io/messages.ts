@@ -173,7 +173,7 @@ export class Messages {
     const deliveries = Object.values(this.#open);
     for (const delivery of deliveries) {
       if (delivery.isAwaited) delivery.renew();
-      else if (performance.now() - delivery.since > this.#options.leaseMs) this.close(delivery);
+      else if (delivery.openForMs > this.#options.leaseMs) this.close(delivery);
     }
     if (deliveries.length > 0) return;
     clearInterval(this.#tending);
