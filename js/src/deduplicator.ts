@@ -1,7 +1,7 @@
 import { digest, MessageCall } from "#wasm";
 import { TidegateError } from "./errors.js";
 import { emit, isHeard } from "./events.js";
-import { type Failed, Guarded, type Outcome } from "./guarded.js";
+import { type Failed, Guarded, type Outcome, rethrow } from "./guarded.js";
 import { asciiJson } from "./json.js";
 import { MemoryStore } from "./memory-store.js";
 import { counted } from "./metrics.js";
@@ -169,19 +169,11 @@ export class Deduplicator {
     const { admit, admits } = this.#messages;
     if (admit === undefined || !admits) return undefined;
     const token = crypto.randomUUID();
-    const ask = (): Answer<MessageReply> => {
-      const claim = MessageCall.claim(token, this.#leaseMs);
-      try {
-        return admit(id, claim);
-      } finally {
-        claim.free();
-      }
-    };
-    return this.#guarded
-      .must(ask)
-      .then((reply) =>
-        reply.status === "fresh" ? this.#fresh(id, token, undefined) : lookOf(reply),
-      );
+    return this.#guarded.ask<MessageReply, HeldClaim | Look>(
+      () => admit(id, token, this.#leaseMs),
+      (reply) => (reply.status === "fresh" ? this.#fresh(id, token, undefined) : lookOf(reply)),
+      rethrow,
+    );
   }
 
   /**
@@ -286,18 +278,21 @@ export class Deduplicator {
     token: string,
     payload: string | undefined,
   ): HeldClaim & Extract<Claim, { status: "fresh" }> {
-    const yes = async (call: () => MessageCall): Promise<boolean> => {
-      const reply = await this.#guarded.must(() => this.#call(id, call()));
-      return reply.status === "yes";
-    };
+    const messages = this.#messages;
+    const yes = (ask: () => Answer<MessageReply>): Promise<boolean> =>
+      this.#guarded.ask(ask, isYes, rethrow);
     const keep = (json: string | undefined) =>
-      yes(() => MessageCall.commit(token, this.#ttlMs, json, payload));
+      yes(() =>
+        payload === undefined && messages.finish !== undefined
+          ? messages.finish(id, token, this.#ttlMs, json)
+          : this.#call(id, MessageCall.commit(token, this.#ttlMs, json, payload)),
+      );
     return {
       status: "fresh",
       commit: async (result) => keep(resultJson(result)),
       keep,
-      release: () => yes(() => MessageCall.release(token)),
-      renew: () => yes(() => MessageCall.renew(token, this.#leaseMs, payload)),
+      release: () => yes(() => this.#call(id, MessageCall.release(token))),
+      renew: () => yes(() => this.#call(id, MessageCall.renew(token, this.#leaseMs, payload))),
     };
   }
 
@@ -380,6 +375,10 @@ function unclaimed(failed: Failed): Claim {
 export function duplicate(id: string): void {
   counted.duplicates += 1;
   if (isHeard()) emit({ type: "duplicate", id });
+}
+
+function isYes({ status }: MessageReply): boolean {
+  return status === "yes";
 }
 
 function lookOf(reply: MessageReply): Look {

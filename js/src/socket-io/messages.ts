@@ -89,12 +89,12 @@ export class Messages {
     if (asked === undefined) {
       return (isAdmitted) => (isAdmitted ? this.claim(sender, key) : this.outcome(key));
     }
-    return async (isAdmitted) => {
-      const found = await asked;
-      if (!isAdmitted) return found === undefined ? undefined : refusedOutcome(key, found);
-      const isKnown = found !== undefined && found.status !== "absent";
-      return isKnown ? told(key, this.#verdict(key, found)) : this.claim(sender, key);
-    };
+    return (isAdmitted) =>
+      asked.then((found) => {
+        if (!isAdmitted) return found === undefined ? undefined : refusedOutcome(key, found);
+        const isKnown = found !== undefined && found.status !== "absent";
+        return isKnown ? told(key, this.#verdict(key, found)) : this.claim(sender, key);
+      });
   }
 
   /** What came of a message that was handled before; undefined for any other. Claims nothing. */
