@@ -2,6 +2,7 @@ import { digest, MessageCall } from "#wasm";
 import { TidegateError } from "./errors.js";
 import { emit, isHeard } from "./events.js";
 import { type Failed, Guarded, type Outcome, rethrow } from "./guarded.js";
+import { ClaimLater, ClaimNow, called, type HeldClaim, type Terms } from "./held-claim.js";
 import { asciiJson } from "./json.js";
 import { MemoryStore } from "./memory-store.js";
 import { counted } from "./metrics.js";
@@ -21,7 +22,6 @@ import {
 import type { Answer } from "./pending.js";
 import { Polls } from "./polls.js";
 import {
-  type Claimed,
   driverOf,
   type MessageDriver,
   type MessageReply,
@@ -56,21 +56,11 @@ export type Claim =
   | { readonly status: "duplicate"; readonly result: unknown }
   | { readonly status: "mismatch" };
 
-/** A fresh claim as the gateway holds it: each answers false when it was lost to another, at once where the store does. */
-export interface HeldClaim {
-  readonly status: "fresh";
-  /** The work is done; what came of it is JSON already. */
-  keep(json: string | undefined): boolean | Promise<boolean>;
-  /** The work failed. */
-  release(): boolean | Promise<boolean>;
-  /** Makes the lease last from now. */
-  renew(): boolean | Promise<boolean>;
-}
+/** What stands in the way of a claim. */
+type Known = Exclude<Claim, { status: "fresh" }>;
 
 /** What is known of an id. */
-export type Look =
-  | { readonly status: "absent" }
-  | Exclude<Claim, { status: "fresh" } | { status: "mismatch" }>;
+export type Look = { readonly status: "absent" } | Exclude<Known, { status: "mismatch" }>;
 
 const KNOWN = ["store", "ttl", "lease", "prefix", "onStoreError", "timeout", "bestEffort"];
 const DEFAULT_TIMEOUT_MS = 500;
@@ -90,6 +80,7 @@ export class Deduplicator {
   readonly #guarded: Guarded;
   readonly #ttlMs: number;
   readonly #leaseMs: number;
+  readonly #terms: Terms;
   readonly #polls = new Polls((id) => this.look(id));
   #closed = false;
 
@@ -109,6 +100,12 @@ export class Deduplicator {
     this.#synchronous = store.capabilities.synchronous;
     this.#guarded = new Guarded("deduplicator", onStoreError, timeout, this.#synchronous);
     this.#messages = driver.messages(prefix, timeout);
+    this.#terms = {
+      guarded: this.#guarded,
+      messages: this.#messages,
+      ttlMs: this.#ttlMs,
+      leaseMs: this.#leaseMs,
+    };
   }
 
   /** One atomic check-and-set: true for exactly one caller per id within ttl, over the whole fleet. False while claimed. */
@@ -139,7 +136,8 @@ export class Deduplicator {
     this.#check(id);
     const { failed, value: claim } = await this.#claim(id, payloadDigest(options));
     if (failed !== undefined) return unclaimed(failed);
-    if (claim.status !== "fresh") duplicate(id);
+    if (claim.status === "fresh") return offered(claim);
+    duplicate(id);
     return claim;
   }
 
@@ -171,7 +169,8 @@ export class Deduplicator {
     const token = crypto.randomUUID();
     return this.#guarded.ask<MessageReply, HeldClaim | Look>(
       () => admit(id, token, this.#leaseMs),
-      (reply) => (reply.status === "fresh" ? this.#fresh(id, token, undefined) : lookOf(reply)),
+      (reply) =>
+        reply.status === "fresh" ? new ClaimLater(this.#terms, id, token) : lookOf(reply),
       rethrow,
     );
   }
@@ -253,11 +252,15 @@ export class Deduplicator {
   }
 
   /** A claim, or what a store that failed means; counts no duplicate. */
-  #claim(id: string, payload: string | undefined, sender?: string): Promise<Outcome<Claim>> {
+  #claim(
+    id: string,
+    payload: string | undefined,
+    sender?: string,
+  ): Promise<Outcome<ClaimLater | Known>> {
     const token = crypto.randomUUID();
-    return this.#guarded.ask<MessageReply, Outcome<Claim>>(
+    return this.#guarded.ask<MessageReply, Outcome<ClaimLater | Known>>(
       () => this.#call(id, MessageCall.claim(token, this.#leaseMs, payload), sender),
-      (reply) => ({ value: knownAs(reply) ?? this.#fresh(id, token, payload) }),
+      (reply) => ({ value: knownAs(reply) ?? new ClaimLater(this.#terms, id, token, payload) }),
       (failed) => ({ failed }),
     );
   }
@@ -266,34 +269,11 @@ export class Deduplicator {
     const messages = this.#messages as SyncMessageDriver;
     const claim = this.#guarded.now(() => messages.claim(id, this.#leaseMs, sender));
     if (claim !== undefined) {
-      return new ClaimNow(this.#guarded, messages, id, claim, this.#ttlMs, this.#leaseMs);
+      return new ClaimNow(this.#terms as Terms<SyncMessageDriver>, id, claim);
     }
     const found = this.look(id) as Look;
     // Over within this very moment.
     return found.status === "absent" ? this.#claimNow(sender, id) : found;
-  }
-
-  #fresh(
-    id: string,
-    token: string,
-    payload: string | undefined,
-  ): HeldClaim & Extract<Claim, { status: "fresh" }> {
-    const messages = this.#messages;
-    const yes = (ask: () => Answer<MessageReply>): Promise<boolean> =>
-      this.#guarded.ask(ask, isYes, rethrow);
-    const keep = (json: string | undefined) =>
-      yes(() =>
-        payload === undefined && messages.finish !== undefined
-          ? messages.finish(id, token, this.#ttlMs, json)
-          : this.#call(id, MessageCall.commit(token, this.#ttlMs, json, payload)),
-      );
-    return {
-      status: "fresh",
-      commit: async (result) => keep(resultJson(result)),
-      keep,
-      release: () => yes(() => this.#call(id, MessageCall.release(token))),
-      renew: () => yes(() => this.#call(id, MessageCall.renew(token, this.#leaseMs, payload))),
-    };
   }
 
   #first(id: string): Promise<boolean> {
@@ -313,51 +293,12 @@ export class Deduplicator {
   }
 
   #call(id: string, call: MessageCall, sender?: string): Answer<MessageReply> {
-    try {
-      return this.#messages.call(id, call, sender);
-    } finally {
-      call.free();
-    }
+    return called(this.#messages, id, call, sender);
   }
 }
 
 /** What a claim of the gateway finds. A mismatch needs a payload, which the gateway never gives. */
 export type GatewayClaim = HeldClaim | Exclude<Look, { status: "absent" }>;
-
-/** A claim on an id of a synchronous store. */
-class ClaimNow implements HeldClaim {
-  readonly status = "fresh";
-
-  constructor(
-    private readonly guarded: Guarded,
-    private readonly messages: SyncMessageDriver,
-    private readonly id: string,
-    private readonly claim: Claimed,
-    private readonly ttlMs: number,
-    private readonly leaseMs: number,
-  ) {}
-
-  keep(json: string | undefined): boolean {
-    const { messages, id, claim, ttlMs } = this;
-    return this.guarded.now(() => messages.commit(id, claim, ttlMs, json));
-  }
-
-  release(): boolean {
-    return this.#run(MessageCall.release(String(this.claim.token)));
-  }
-
-  renew(): boolean {
-    return this.#run(MessageCall.renew(String(this.claim.token), this.leaseMs));
-  }
-
-  #run(call: MessageCall): boolean {
-    try {
-      return this.guarded.now(() => this.messages.call(this.id, call)).status === "yes";
-    } finally {
-      call.free();
-    }
-  }
-}
 
 /** Whether a failed store lets the message pass; throws when the policy is to throw. */
 function allowed({ error, action }: Failed): boolean {
@@ -371,14 +312,19 @@ function unclaimed(failed: Failed): Claim {
   return { status: "fresh", commit: async () => true, release: async () => true };
 }
 
+/** A claim as its user holds it. */
+function offered(claim: ClaimLater): Claim {
+  return {
+    status: "fresh",
+    commit: async (result) => claim.keep(resultJson(result)),
+    release: () => claim.release(),
+  };
+}
+
 /** Tells of a message that had been seen. */
 export function duplicate(id: string): void {
   counted.duplicates += 1;
   if (isHeard()) emit({ type: "duplicate", id });
-}
-
-function isYes({ status }: MessageReply): boolean {
-  return status === "yes";
 }
 
 function lookOf(reply: MessageReply): Look {
@@ -386,12 +332,8 @@ function lookOf(reply: MessageReply): Look {
   return known === undefined || known.status === "mismatch" ? { status: "absent" } : known;
 }
 
-/** What stands in the way of a claim; undefined when nothing does. */
-function knownAs({
-  status,
-  retryAfterMs,
-  result,
-}: MessageReply): Exclude<Claim, { status: "fresh" }> | undefined {
+/** What stands in the way of a claim, if anything does. */
+function knownAs({ status, retryAfterMs, result }: MessageReply): Known | undefined {
   switch (status) {
     case "in-progress":
       return { status, retryAfterMs };
@@ -411,10 +353,7 @@ function parsed(json: string): unknown {
   }
 }
 
-async function worked<T>(
-  claim: Extract<Claim, { status: "fresh" }>,
-  work: () => Promise<T> | T,
-): Promise<T> {
+async function worked<T>(claim: ClaimLater, work: () => Promise<T> | T): Promise<T> {
   let value: T;
   try {
     value = await work();
@@ -423,7 +362,7 @@ async function worked<T>(
     await claim.release().catch(() => false);
     throw error;
   }
-  await claim.commit(value);
+  await claim.keep(resultJson(value));
   return value;
 }
 

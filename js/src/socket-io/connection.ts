@@ -2,7 +2,7 @@ import { Delivery } from "./delivery.js";
 import { Denials } from "./denials.js";
 import { Judge } from "./judge.js";
 import { callListeners } from "./listeners.js";
-import { Packet } from "./packet.js";
+import { Packet, type Receipt } from "./packet.js";
 import { type Refusal, refusal } from "./refusal.js";
 import { type Done, report, type Socket } from "./server.js";
 import type { Settings } from "./settings.js";
@@ -52,19 +52,26 @@ export class Connection {
     delivery?.takeOn();
     const receipt =
       delivery ?? new Packet(this.#socket, [event, ...args], () => {}, this.#settings.acks);
-    const handled = (value: unknown): void =>
-      receipt.acknowledge(value === undefined ? [] : [value]);
-    const failed = (error: unknown): void => {
-      receipt.fail();
-      report(this.#socket, error);
-    };
     try {
       const value = handler.apply(this.#socket, withoutAck(args));
-      if (isThenable(value)) Promise.resolve(value).then(handled).catch(failed);
-      else handled(value);
+      if (isThenable(value)) void this.#answerLater(receipt, value);
+      else answer(receipt, value);
     } catch (error) {
-      failed(error);
+      this.#failed(receipt, error);
     }
+  }
+
+  async #answerLater(receipt: Receipt, value: PromiseLike<unknown>): Promise<void> {
+    try {
+      answer(receipt, await value);
+    } catch (error) {
+      this.#failed(receipt, error);
+    }
+  }
+
+  #failed(receipt: Receipt, error: unknown): void {
+    receipt.fail();
+    report(this.#socket, error);
   }
 
   /** The socket is gone for good. */
@@ -142,7 +149,7 @@ export class Connection {
   }
 
   #deliver(packet: Packet, delivery: Delivery): void {
-    packet.handOver((...args) => delivery.acknowledge(args));
+    packet.handOver(delivery);
     let isThrough = false;
     try {
       this.#run.call(this.#socket, packet.event, (error) => {
@@ -202,6 +209,11 @@ export class Connection {
     this.#denials ??= new Denials(denialLimit);
     if (this.#denials.add(performance.now())) this.#socket.disconnect(true);
   }
+}
+
+/** What a handler returned is the acknowledgement. */
+function answer(receipt: Receipt, value: unknown): void {
+  receipt.acknowledge(value === undefined ? [] : [value]);
 }
 
 /** Nobody is there to be told; a claim is given back, for the message to be handled when it is sent again. */

@@ -1,4 +1,4 @@
-import type { HeldClaim } from "../deduplicator.js";
+import type { HeldClaim } from "../held-claim.js";
 import { kept } from "./acknowledgement.js";
 import type { Messages } from "./messages.js";
 import type { Packet } from "./packet.js";

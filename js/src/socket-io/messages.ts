@@ -1,10 +1,5 @@
-import {
-  type Deduplicator,
-  duplicate,
-  type GatewayClaim,
-  type HeldClaim,
-  type Look,
-} from "../deduplicator.js";
+import { type Deduplicator, duplicate, type GatewayClaim, type Look } from "../deduplicator.js";
+import type { HeldClaim } from "../held-claim.js";
 import { restored } from "./acknowledgement.js";
 import type { Delivery } from "./delivery.js";
 import { senderOf } from "./identity.js";
