@@ -21,7 +21,6 @@ export interface MessagesOptions {
   /** Decides while the store does not; there is one where onStoreError is "local". */
   readonly local: Deduplicator | undefined;
   readonly onStoreError: "allow" | "deny" | "local";
-  readonly synchronous: boolean;
   /** False where the store can only tell that it has seen an id. */
   readonly keepsResults: boolean;
   readonly leaseMs: number;
@@ -45,11 +44,6 @@ export class Messages {
 
   constructor(options: MessagesOptions) {
     this.#options = options;
-  }
-
-  /** Whether the store has done what it was asked by the time the call returns. */
-  get synchronous(): boolean {
-    return this.#options.synchronous;
   }
 
   /** The id of a message, as its rule finds it. */
