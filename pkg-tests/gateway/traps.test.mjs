@@ -134,7 +134,10 @@ test("what stands in an acknowledgement's place is an argument; without one, han
 
 test("code of the server that fails stops nothing, frees its message, and is reported as it would be", () => {
   const script = join(import.meta.dirname, "throwing.mjs");
-  const { stdout, stderr } = spawnSync(process.execPath, [script], { encoding: "utf8" });
+  const { stdout, stderr } = spawnSync(process.execPath, [script], {
+    encoding: "utf8",
+    timeout: 15_000,
+  });
   const lines = stdout.split("\n").filter(Boolean);
   const isReport = (line) => /^(uncaughtException|unhandledRejection): /.test(line);
   assert.deepEqual(
