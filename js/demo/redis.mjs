@@ -8,6 +8,9 @@ const advice = `--fleet needs a Valkey or Redis server on this machine, and foun
   Debian, Ubuntu:  apt-get install valkey-server   (or redis-server)
   macOS:           brew install valkey`;
 
+/** Becomes the program, and ends it when the other end of file 3 is closed: when whoever started it is gone, however. */
+const whileHeld = '{ read _; kill $$; } <&3 >/dev/null & exec "$0" "$@" 3<&-';
+
 async function freePort() {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -23,14 +26,18 @@ export async function startRedis() {
   if (program === undefined) throw new Error(advice);
   const port = await freePort();
   const args = ["--port", String(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"];
-  // In a group of its own: a Ctrl-C at the terminal must not end it before those who use it.
-  const server = spawn(program, args, { stdio: ["ignore", "pipe", "ignore"], detached: true });
-  process.on("exit", () => server.kill());
+  const server = spawn("sh", ["-c", whileHeld, program, ...args], {
+    stdio: ["ignore", "pipe", "ignore", "pipe"],
+    // In a group of its own: a Ctrl-C at the terminal must not end it before those who use it.
+    detached: true,
+  });
+  const held = server.stdio[3];
+  held.unref();
   let said = "";
   for await (const chunk of server.stdout) {
     said += chunk;
     if (/ready to accept connections/i.test(said)) break;
   }
   if (server.exitCode !== null) throw new Error(`${program} ended: ${said}`);
-  return { program, port, stop: () => server.kill() };
+  return { program, port, stop: () => held.destroy() };
 }

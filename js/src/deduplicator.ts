@@ -1,7 +1,8 @@
 import { digest, MessageCall } from "#wasm";
 import { TidegateError } from "./errors.js";
 import { emit, isHeard } from "./events.js";
-import { type Failed, Guarded, type Outcome } from "./guarded.js";
+import { type Failed, Guarded, type Outcome, rethrow } from "./guarded.js";
+import { ClaimLater, ClaimNow, called, type HeldClaim, type Terms } from "./held-claim.js";
 import { asciiJson } from "./json.js";
 import { MemoryStore } from "./memory-store.js";
 import { counted } from "./metrics.js";
@@ -19,8 +20,8 @@ import {
   timeoutMs,
 } from "./options.js";
 import type { Answer } from "./pending.js";
+import { Polls } from "./polls.js";
 import {
-  type Claimed,
   driverOf,
   type MessageDriver,
   type MessageReply,
@@ -55,29 +56,16 @@ export type Claim =
   | { readonly status: "duplicate"; readonly result: unknown }
   | { readonly status: "mismatch" };
 
-/** A fresh claim as the gateway holds it: each answers false when it was lost to another, at once where the store does. */
-export interface HeldClaim {
-  readonly status: "fresh";
-  /** The work is done; what came of it is JSON already. */
-  keep(json: string | undefined): boolean | Promise<boolean>;
-  /** The work failed. */
-  release(): boolean | Promise<boolean>;
-  /** Makes the lease last from now. */
-  renew(): boolean | Promise<boolean>;
-}
+/** What stands in the way of a claim. */
+type Known = Exclude<Claim, { status: "fresh" }>;
 
 /** What is known of an id. */
-export type Look =
-  | { readonly status: "absent" }
-  | Exclude<Claim, { status: "fresh" } | { status: "mismatch" }>;
+export type Look = { readonly status: "absent" } | Exclude<Known, { status: "mismatch" }>;
 
 const KNOWN = ["store", "ttl", "lease", "prefix", "onStoreError", "timeout", "bestEffort"];
 const DEFAULT_TIMEOUT_MS = 500;
 const DEFAULT_LEASE_MS = 30_000;
 const MAX_RESULT_BYTES = 64 * 1024;
-/** How often a waiter looks again whether the first is done: soon at first, less often later. */
-const FIRST_WAIT_MS = 5;
-const LONGEST_WAIT_MS = 250;
 
 /**
  * Remembers ids: what has been seen, what is being worked on, and what came of it.
@@ -92,6 +80,8 @@ export class Deduplicator {
   readonly #guarded: Guarded;
   readonly #ttlMs: number;
   readonly #leaseMs: number;
+  readonly #terms: Terms;
+  readonly #polls = new Polls((id) => this.look(id));
   #closed = false;
 
   constructor(options: DeduplicatorOptions) {
@@ -110,6 +100,12 @@ export class Deduplicator {
     this.#synchronous = store.capabilities.synchronous;
     this.#guarded = new Guarded("deduplicator", onStoreError, timeout, this.#synchronous);
     this.#messages = driver.messages(prefix, timeout);
+    this.#terms = {
+      guarded: this.#guarded,
+      messages: this.#messages,
+      ttlMs: this.#ttlMs,
+      leaseMs: this.#leaseMs,
+    };
   }
 
   /** One atomic check-and-set: true for exactly one caller per id within ttl, over the whole fleet. False while claimed. */
@@ -138,20 +134,26 @@ export class Deduplicator {
    */
   async claim(id: string, options?: { payload?: string | Uint8Array }): Promise<Claim> {
     this.#check(id);
-    return claimed(id, await this.#claim(id, payloadDigest(options)));
+    const { failed, value: claim } = await this.#claim(id, payloadDigest(options));
+    if (failed !== undefined) return unclaimed(failed);
+    if (claim.status === "fresh") return offered(claim);
+    duplicate(id);
+    return claim;
   }
 
   /**
-   * As `claim`, counting the id as one of its sender's; at once where the store is synchronous. For the gateway.
+   * As `claim`, counting the id as one of its sender's; at once where the store is synchronous. For the gateway, which
+   * tells of duplicates itself.
    *
    * @internal
    */
   claimFor(sender: string, id: string): GatewayClaim | Promise<GatewayClaim> {
     this.#check(id);
     if (this.#synchronous) return this.#claimNow(sender, id);
-    return this.#claim(id, undefined, sender).then(
-      (outcome) => claimed(id, outcome) as GatewayClaim,
-    );
+    return this.#claim(id, undefined, sender).then(({ failed, value }) => {
+      if (failed !== undefined) throw failed.error;
+      return value as GatewayClaim;
+    });
   }
 
   /**
@@ -165,20 +167,12 @@ export class Deduplicator {
     const { admit, admits } = this.#messages;
     if (admit === undefined || !admits) return undefined;
     const token = crypto.randomUUID();
-    const ask = (): Answer<MessageReply> => {
-      const claim = MessageCall.claim(token, this.#leaseMs);
-      try {
-        return admit(id, claim);
-      } finally {
-        claim.free();
-      }
-    };
-    return this.#guarded.must(ask).then((reply) => {
-      if (reply.status === "fresh") return this.#fresh(id, token, undefined);
-      const found = lookOf(reply);
-      if (found.status !== "absent") duplicate(id);
-      return found;
-    });
+    return this.#guarded.ask<MessageReply, HeldClaim | Look>(
+      () => admit(id, token, this.#leaseMs),
+      (reply) =>
+        reply.status === "fresh" ? new ClaimLater(this.#terms, id, token) : lookOf(reply),
+      rethrow,
+    );
   }
 
   /**
@@ -191,6 +185,15 @@ export class Deduplicator {
     const look = (): Answer<MessageReply> => this.#call(id, MessageCall.look());
     if (this.#synchronous) return lookOf(this.#guarded.now(look as () => MessageReply));
     return this.#guarded.must(look).then(lookOf);
+  }
+
+  /**
+   * What is found once an id is no longer in progress; undefined when that is wanted no more. For the gateway.
+   *
+   * @internal
+   */
+  over(id: string, retryAfterMs: number, isWanted?: () => boolean): Promise<Look | undefined> {
+    return this.#polls.over(id, retryAfterMs, isWanted);
   }
 
   /**
@@ -208,7 +211,7 @@ export class Deduplicator {
     if (typeof work !== "function") bad("bad_argument", "work", work, "a function");
     const payload = payloadDigest(options);
     let isCounted = false;
-    for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)) {
+    for (;;) {
       this.#check(id);
       const { failed, value: claim } = await this.#claim(id, payload);
       if (failed !== undefined) {
@@ -226,7 +229,8 @@ export class Deduplicator {
         case "mismatch":
           throw new TidegateError("mismatch", "the id was used with another payload");
         case "in-progress":
-          await pause(Math.min(waitMs, claim.retryAfterMs));
+          // What prevents a look prevents the next claim, which tells of it.
+          await this.over(id, claim.retryAfterMs).catch(() => undefined);
       }
     }
   }
@@ -248,11 +252,15 @@ export class Deduplicator {
   }
 
   /** A claim, or what a store that failed means; counts no duplicate. */
-  #claim(id: string, payload: string | undefined, sender?: string): Promise<Outcome<Claim>> {
+  #claim(
+    id: string,
+    payload: string | undefined,
+    sender?: string,
+  ): Promise<Outcome<ClaimLater | Known>> {
     const token = crypto.randomUUID();
-    return this.#guarded.ask<MessageReply, Outcome<Claim>>(
+    return this.#guarded.ask<MessageReply, Outcome<ClaimLater | Known>>(
       () => this.#call(id, MessageCall.claim(token, this.#leaseMs, payload), sender),
-      (reply) => ({ value: knownAs(reply) ?? this.#fresh(id, token, payload) }),
+      (reply) => ({ value: knownAs(reply) ?? new ClaimLater(this.#terms, id, token, payload) }),
       (failed) => ({ failed }),
     );
   }
@@ -261,33 +269,11 @@ export class Deduplicator {
     const messages = this.#messages as SyncMessageDriver;
     const claim = this.#guarded.now(() => messages.claim(id, this.#leaseMs, sender));
     if (claim !== undefined) {
-      return new ClaimNow(this.#guarded, messages, id, claim, this.#ttlMs, this.#leaseMs);
+      return new ClaimNow(this.#terms as Terms<SyncMessageDriver>, id, claim);
     }
     const found = this.look(id) as Look;
     // Over within this very moment.
-    if (found.status === "absent") return this.#claimNow(sender, id);
-    duplicate(id);
-    return found;
-  }
-
-  #fresh(
-    id: string,
-    token: string,
-    payload: string | undefined,
-  ): HeldClaim & Extract<Claim, { status: "fresh" }> {
-    const yes = async (call: () => MessageCall): Promise<boolean> => {
-      const reply = await this.#guarded.must(() => this.#call(id, call()));
-      return reply.status === "yes";
-    };
-    const keep = (json: string | undefined) =>
-      yes(() => MessageCall.commit(token, this.#ttlMs, json, payload));
-    return {
-      status: "fresh",
-      commit: async (result) => keep(resultJson(result)),
-      keep,
-      release: () => yes(() => MessageCall.release(token)),
-      renew: () => yes(() => MessageCall.renew(token, this.#leaseMs, payload)),
-    };
+    return found.status === "absent" ? this.#claimNow(sender, id) : found;
   }
 
   #first(id: string): Promise<boolean> {
@@ -307,51 +293,12 @@ export class Deduplicator {
   }
 
   #call(id: string, call: MessageCall, sender?: string): Answer<MessageReply> {
-    try {
-      return this.#messages.call(id, call, sender);
-    } finally {
-      call.free();
-    }
+    return called(this.#messages, id, call, sender);
   }
 }
 
 /** What a claim of the gateway finds. A mismatch needs a payload, which the gateway never gives. */
 export type GatewayClaim = HeldClaim | Exclude<Look, { status: "absent" }>;
-
-/** A claim on an id of a synchronous store. */
-class ClaimNow implements HeldClaim {
-  readonly status = "fresh";
-
-  constructor(
-    private readonly guarded: Guarded,
-    private readonly messages: SyncMessageDriver,
-    private readonly id: string,
-    private readonly claim: Claimed,
-    private readonly ttlMs: number,
-    private readonly leaseMs: number,
-  ) {}
-
-  keep(json: string | undefined): boolean {
-    const { messages, id, claim, ttlMs } = this;
-    return this.guarded.now(() => messages.commit(id, claim, ttlMs, json));
-  }
-
-  release(): boolean {
-    return this.#run(MessageCall.release(String(this.claim.token)));
-  }
-
-  renew(): boolean {
-    return this.#run(MessageCall.renew(String(this.claim.token), this.leaseMs));
-  }
-
-  #run(call: MessageCall): boolean {
-    try {
-      return this.guarded.now(() => this.messages.call(this.id, call)).status === "yes";
-    } finally {
-      call.free();
-    }
-  }
-}
 
 /** Whether a failed store lets the message pass; throws when the policy is to throw. */
 function allowed({ error, action }: Failed): boolean {
@@ -359,17 +306,23 @@ function allowed({ error, action }: Failed): boolean {
   return action === "allow";
 }
 
-/** What a caller is told of a claim, or in place of one when the store gave none. */
-function claimed(id: string, { failed, value: claim }: Outcome<Claim>): Claim {
-  if (failed !== undefined) {
-    if (!allowed(failed)) return { status: "in-progress", retryAfterMs: failed.retryAfterMs };
-    return { status: "fresh", commit: async () => true, release: async () => true };
-  }
-  if (claim.status !== "fresh") duplicate(id);
-  return claim;
+/** What a caller is told in place of a claim when the store gave none. */
+function unclaimed(failed: Failed): Claim {
+  if (!allowed(failed)) return { status: "in-progress", retryAfterMs: failed.retryAfterMs };
+  return { status: "fresh", commit: async () => true, release: async () => true };
 }
 
-function duplicate(id: string): void {
+/** A claim as its user holds it. */
+function offered(claim: ClaimLater): Claim {
+  return {
+    status: "fresh",
+    commit: async (result) => claim.keep(resultJson(result)),
+    release: () => claim.release(),
+  };
+}
+
+/** Tells of a message that had been seen. */
+export function duplicate(id: string): void {
   counted.duplicates += 1;
   if (isHeard()) emit({ type: "duplicate", id });
 }
@@ -379,12 +332,8 @@ function lookOf(reply: MessageReply): Look {
   return known === undefined || known.status === "mismatch" ? { status: "absent" } : known;
 }
 
-/** What stands in the way of a claim; undefined when nothing does. */
-function knownAs({
-  status,
-  retryAfterMs,
-  result,
-}: MessageReply): Exclude<Claim, { status: "fresh" }> | undefined {
+/** What stands in the way of a claim, if anything does. */
+function knownAs({ status, retryAfterMs, result }: MessageReply): Known | undefined {
   switch (status) {
     case "in-progress":
       return { status, retryAfterMs };
@@ -404,10 +353,7 @@ function parsed(json: string): unknown {
   }
 }
 
-async function worked<T>(
-  claim: Extract<Claim, { status: "fresh" }>,
-  work: () => Promise<T> | T,
-): Promise<T> {
+async function worked<T>(claim: ClaimLater, work: () => Promise<T> | T): Promise<T> {
   let value: T;
   try {
     value = await work();
@@ -416,12 +362,8 @@ async function worked<T>(
     await claim.release().catch(() => false);
     throw error;
   }
-  await claim.commit(value);
+  await claim.keep(resultJson(value));
   return value;
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
 function payloadDigest(options: unknown): string | undefined {

@@ -194,7 +194,8 @@ class Asked<T, R> implements Waiter<T> {
   }
 }
 
-function rethrow({ error }: Failed): never {
+/** For a call whose failure nothing can stand in for. */
+export function rethrow({ error }: Failed): never {
   throw error;
 }
 

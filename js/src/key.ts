@@ -12,8 +12,16 @@ const PLAIN = /^[ -$&-z|~]{1,200}$/;
  */
 export function keysOf(storePrefix: string | undefined, prefix: string, kind: Kind) {
   const head = store_key(storePrefix, prefix, kind, "");
-  return (key: string): string =>
-    PLAIN.test(key) ? head + key : store_key(storePrefix, prefix, kind, key);
+  // Whoever calls often calls often in a row.
+  let last = "";
+  let made = head;
+  return (key: string): string => {
+    if (key !== last) {
+      made = PLAIN.test(key) ? head + key : store_key(storePrefix, prefix, kind, key);
+      last = key;
+    }
+    return made;
+  };
 }
 
 /** Joins parts so that no two different lists ever meet. */

@@ -96,9 +96,11 @@ export interface MessageDriver {
    * otherwise a look. Where another call came in between, it is that one's decision: who asks has to give back what
    * it should not have.
    */
-  admit?(id: string, claim: MessageCall): Answer<MessageReply>;
+  admit?(id: string, token: string, leaseMs: number): Answer<MessageReply>;
   /** Whether the store can do that now. */
   readonly admits?: boolean;
+  /** As the call of a commit; where the store has a shorter way, which is there for every message of a gateway. */
+  finish?(id: string, token: string, ttlMs: number, json: string | undefined): Answer<MessageReply>;
 }
 
 /** A claim in memory: the number that is its token, and where the id is. */

@@ -23,6 +23,10 @@ export class Demo {
     }
   }
 
+  get pid() {
+    return this.#child.pid;
+  }
+
   /** A demo that listens on a free port. */
   static async listening(args = []) {
     const demo = new Demo(["--port", "0", ...args]);

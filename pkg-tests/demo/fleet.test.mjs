@@ -1,7 +1,9 @@
 // npm start -- --fleet: three processes behind one address, as a person sees them.
 
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { after, before, test } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
 import { rules } from "../../js/demo/rules.mjs";
 import { Browser } from "./browser.mjs";
 import { Demo } from "./demo.mjs";
@@ -47,6 +49,33 @@ test("a message delivered to two nodes at once is handled once", async (t) => {
   await shown.page.getByText("Node 3").waitFor();
   await shown.button("order", "Send twice").click();
   await shown.logged("order", "delivered twice", "1 accepted", "1 duplicate");
+});
+
+/** The processes that one has started and that still run, each with its command. */
+function startedBy(pid) {
+  const { stdout } = spawnSync("ps", ["-A", "-o", "pid=,ppid=,args="], { encoding: "utf8" });
+  return stdout
+    .split("\n")
+    .map((line) => /^\s*(\d+)\s+(\d+)\s+(.*)$/.exec(line))
+    .filter((found) => Number(found?.[2]) === pid)
+    .map(([, child, , command]) => ({ pid: Number(child), command }));
+}
+
+function runs(pid) {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
+
+test("whoever kills it leaves nothing behind", async () => {
+  const demo = await Demo.listening(["--fleet"]);
+  const started = startedBy(demo.pid);
+  assert.equal(started.length, NODES.length + 1);
+  assert.equal(started.filter(({ command }) => /(valkey|redis)-server/.test(command)).length, 1);
+  assert.equal(await demo.end("SIGKILL"), "SIGKILL");
+  while (started.some(({ pid }) => runs(pid))) await pause(10);
 });
 
 test("without a server on the machine, it says how to get one", async () => {

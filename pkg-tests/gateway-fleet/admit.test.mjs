@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Redis } from "ioredis";
+import { MemoryStore, metrics } from "tidegate";
 import { RedisStore } from "tidegate/redis";
 import { believe, start } from "../gateway/harness.mjs";
 import { Server, startCluster } from "../redis/servers.mjs";
@@ -42,8 +43,12 @@ async function runs(redis) {
   return Number(/cmdstat_evalsha:calls=(\d+)/.exec(stats)?.[1] ?? 0);
 }
 
+/** How many copies have been counted. */
+const duplicates = () => Number(/^tidegate_duplicates_total (\d+)$/m.exec(metrics())[1]);
+
 /** Whatever travels how, this is what comes of it. */
 async function holds({ handled, order }) {
+  const before = duplicates();
   assert.deepEqual([await order("a"), await order("b"), await order("a")], ["a", "b", "a"]);
   assert.equal(await order("c"), "RATE_LIMITED");
   assert.equal(await order("b"), "b", "over the limit, what is done is still answered");
@@ -52,7 +57,12 @@ async function holds({ handled, order }) {
   const answers = await Promise.all([...many.map((mid) => order(mid)), order("f", "free")]);
   assert.deepEqual(answers, [...many.map((mid) => (mid === "a" ? "a" : "RATE_LIMITED")), "f"]);
   assert.deepEqual(handled, ["a", "b", "f"]);
+  assert.equal(duplicates() - before, 3, "a copy is counted where it is answered as one");
 }
+
+test("in memory", async (t) => {
+  await holds(await orders(t, new MemoryStore()));
+});
 
 test("a message is two calls: limit and claim, then its commit", async (t) => {
   const server = await Server.start();

@@ -34,6 +34,11 @@ export class RawClient {
     this.#ws.on("message", (data) => this.#receive(data.toString()));
   }
 
+  /** Sends an event that is not to be acknowledged. */
+  emit(...event) {
+    this.#ws.send(`${EVENT}${JSON.stringify(event)}`);
+  }
+
   /** Sends an event and resolves to the first argument of its acknowledgement. */
   ask(event, payload) {
     return new Promise((resolve) => {

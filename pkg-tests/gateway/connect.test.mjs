@@ -1,11 +1,21 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { createServer } from "node:http";
 import { test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
-import { Server } from "socket.io";
 import { io as connectTo } from "socket.io-client";
 import { createGateway } from "tidegate/socket.io";
-import { connected, Database, gate, refusedBy, start, stillStore, until } from "./harness.mjs";
+import {
+  connected,
+  Database,
+  gate,
+  recovery,
+  refusedBy,
+  Server,
+  start,
+  stillStore,
+  until,
+} from "./harness.mjs";
 
 const two = { limit: 2, window: "10s" };
 const REFUSED = { code: "RATE_LIMITED", retryAfterMs: 5_000, limit: 2, remaining: 0 };
@@ -118,14 +128,15 @@ test("sessions that never join a namespace are counted", async (t) => {
 
 test("a server that has been listening is watched, too", async (t) => {
   const { store } = stillStore();
-  const io = new Server(0);
+  const http = createServer().listen(0);
+  const io = new Server(http);
   const gateway = createGateway({ store, connect: { limit: { limit: 1, window: "10s" } } });
   gateway.register(io);
   t.after(async () => {
     await io.close();
     await gateway.close();
   });
-  const url = `http://127.0.0.1:${io.httpServer.address().port}`;
+  const url = `http://127.0.0.1:${http.address().port}`;
   const session = await fetch(`${url}/socket.io/?EIO=4&transport=polling`);
   await session.text();
   const client = connectTo(url, { forceNew: true });
@@ -350,30 +361,34 @@ test("a slow store is waited for", async (t) => {
   assert.deepEqual(await letIn(dial, [{}, {}]), [true, false]);
 });
 
-test("a socket that is recovered past the middlewares is counted all the same", async (t) => {
-  const { store } = stillStore();
-  const { dial } = await start(
-    t,
-    { store, connect: { limit: two } },
-    {
-      io: { connectionStateRecovery: {} },
-      onConnection: (socket) => socket.emit("hello"),
-    },
-  );
-  const client = dial({ reconnection: true, reconnectionDelay: 1 });
-  await connected(client);
-  const drop = async () => {
-    const again = once(client, "connect");
-    client.io.engine.close();
-    await again;
-    assert.ok(client.recovered);
-  };
-  await drop();
-  assert.deepEqual(client.rejected, []);
-  const reason = new Promise((resolve) => {
-    client.on("disconnect", (why) => why === "io server disconnect" && resolve(why));
-  });
-  await drop();
-  await reason;
-  assert.deepEqual(client.rejected[0].slice(0, 2), ["connect", REFUSED]);
-});
+test(
+  "a socket that is recovered past the middlewares is counted all the same",
+  recovery,
+  async (t) => {
+    const { store } = stillStore();
+    const { dial } = await start(
+      t,
+      { store, connect: { limit: two } },
+      {
+        io: { connectionStateRecovery: {} },
+        onConnection: (socket) => socket.emit("hello"),
+      },
+    );
+    const client = dial({ reconnection: true, reconnectionDelay: 1 });
+    await connected(client);
+    const drop = async () => {
+      const again = once(client, "connect");
+      client.io.engine.close();
+      await again;
+      assert.ok(client.recovered);
+    };
+    await drop();
+    assert.deepEqual(client.rejected, []);
+    const reason = new Promise((resolve) => {
+      client.on("disconnect", (why) => why === "io server disconnect" && resolve(why));
+    });
+    await drop();
+    await reason;
+    assert.deepEqual(client.rejected[0].slice(0, 2), ["connect", REFUSED]);
+  },
+);

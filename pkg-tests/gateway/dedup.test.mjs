@@ -1,7 +1,18 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
-import { as, believe, Database, gate, settled, start, stillStore, until } from "./harness.mjs";
+import { metrics } from "tidegate";
+import {
+  as,
+  believe,
+  Database,
+  gate,
+  recovery,
+  settled,
+  start,
+  stillStore,
+  until,
+} from "./harness.mjs";
 
 const DUPLICATE = { ok: true, duplicate: true };
 const HANDLER_FAILED = {
@@ -283,27 +294,31 @@ test("an identity of the user's own is the sender, unless it is an address or th
   assert.deepEqual([await handled({ own: true }), await handled({ own: true })], [true, true]);
 });
 
-test("the sender without a name is the connection, kept when it is recovered", async (t) => {
-  const orders = [];
-  const { connect } = await start(
-    t,
-    { events: order },
-    {
-      io: { connectionStateRecovery: {} },
-      onConnection: (socket) => {
-        counting(orders)(socket);
-        socket.emit("hello");
+test(
+  "the sender without a name is the connection, kept when it is recovered",
+  recovery,
+  async (t) => {
+    const orders = [];
+    const { connect } = await start(
+      t,
+      { events: order },
+      {
+        io: { connectionStateRecovery: {} },
+        onConnection: (socket) => {
+          counting(orders)(socket);
+          socket.emit("hello");
+        },
       },
-    },
-  );
-  const client = await connect({ reconnection: true, reconnectionDelay: 1 });
-  assert.deepEqual(await client.emitWithAck("order", { mid: "a" }), { ok: true, number: 1 });
-  client.io.engine.close();
-  await until(() => !client.connected);
-  await until(() => client.connected);
-  assert.ok(client.recovered);
-  assert.deepEqual(await client.emitWithAck("order", { mid: "a" }), { ok: true, number: 1 });
-});
+    );
+    const client = await connect({ reconnection: true, reconnectionDelay: 1 });
+    assert.deepEqual(await client.emitWithAck("order", { mid: "a" }), { ok: true, number: 1 });
+    client.io.engine.close();
+    await until(() => !client.connected);
+    await until(() => client.connected);
+    assert.ok(client.recovered);
+    assert.deepEqual(await client.emitWithAck("order", { mid: "a" }), { ok: true, number: 1 });
+  },
+);
 
 test("what an id is: own text or number, under _meta.mid or mid; anything else is no id", async (t) => {
   const orders = [];
@@ -673,7 +688,8 @@ test("a handler that never acknowledges holds its message for one lease", async 
   }
 });
 
-test("two processes that share a store handle a message once, and both answer it", async (t) => {
+/** Two gateways that share a database, and a handler that waits until it is told to go on. */
+async function twoProcesses(t) {
   const database = new Database();
   const { opened, open } = gate();
   let runs = 0;
@@ -692,11 +708,38 @@ test("two processes that share a store handle a message once, and both answer it
         },
       },
     );
-  const [here, there] = [await node(), await node()];
+  const started = () => until(() => runs === 1);
+  return { database, here: await node(), there: await node(), open, started };
+}
+
+test("two processes that share a store handle a message once, and both answer it", async (t) => {
+  const { here, there, open, started } = await twoProcesses(t);
   const first = (await here.connect(as("ann"))).emitWithAck("order", { mid: "a" });
-  await until(() => runs === 1);
+  await started();
   const second = (await there.connect(as("ann"))).emitWithAck("order", { mid: "a" });
   await pause(30);
   open();
   assert.deepEqual(await Promise.all([first, second]), [{ runs: 1 }, { runs: 1 }]);
+});
+
+test("copies that wait for another process ask the store once between them, and are counted once each", async (t) => {
+  const COPIES = 50;
+  const { database, here, there, open, started } = await twoProcesses(t);
+  const duplicates = () => Number(/^tidegate_duplicates_total (\d+)$/m.exec(metrics())[1]);
+  const before = duplicates();
+  const first = (await here.connect(as("ann"))).emitWithAck("order", { mid: "a" });
+  await started();
+  const client = await there.connect(as("ann"));
+  const copies = Array.from({ length: COPIES }, () => client.emitWithAck("order", { mid: "a" }));
+  await until(() => duplicates() - before === COPIES);
+  const asked = database.calls;
+  await pause(100);
+  const calls = database.calls - asked;
+  assert.ok(calls > 0 && calls < 10, `${calls} calls in 100 ms`);
+  open();
+  assert.deepEqual(
+    new Set((await Promise.all([first, ...copies])).map(({ runs }) => runs)),
+    new Set([1]),
+  );
+  assert.equal(duplicates() - before, COPIES);
 });

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Server } from "socket.io";
+
 import { io as dial } from "socket.io-client";
 import { createGateway } from "tidegate/socket.io";
-import { gate, start, stillStore, until } from "./harness.mjs";
+import { gate, Server, start, stillStore, until } from "./harness.mjs";
 
 const two = { limit: 2, window: "10s" };
 const chatting = (socket) => socket.on("chat", (acknowledge) => acknowledge({ ok: true }));

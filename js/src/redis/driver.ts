@@ -63,8 +63,12 @@ export class RedisDriver implements Driver {
         return batches.isOne;
       },
       call: (id, message) => batches.add(storeKey(id), message.wire(), readMessage),
-      // The arguments of a claim, under the letter of one that depends on the decision before it.
-      admit: (id, claim) => batches.add(storeKey(id), `H${claim.wire().slice(1)}`, readMessage),
+      // As the core writes a claim, under the letter of one that depends on the decision before it.
+      admit: (id, token, leaseMs) =>
+        batches.add(storeKey(id), `H;${token};${leaseMs};`, readMessage),
+      // As the core writes a commit. Both are written here: for a call into it they are too many.
+      finish: (id, token, ttlMs, json = "") =>
+        batches.add(storeKey(id), `D;${token};${ttlMs};;${json}`, readMessage),
     };
   }
 

@@ -12,6 +12,9 @@ interface Bytes {
   readonly base64: string;
 }
 
+/** Looked up once: the runtime makes it when it is asked for. */
+const { Blob } = globalThis;
+
 /** The most that is kept of one acknowledgement. */
 const MAX_BYTES = 64 * 1024;
 
@@ -59,10 +62,15 @@ function isPlain(value: unknown): value is object {
 
 function contains(value: unknown, wanted: (value: unknown) => boolean): boolean {
   if (typeof value !== "object" || value === null) return false;
+  if (Array.isArray(value)) return value.some((member) => contains(member, wanted));
   if (wanted(value)) return true;
   if (!isPlain(value)) return false;
   for (const name in value) {
-    if (Object.hasOwn(value, name) && contains((value as any)[name], wanted)) return true;
+    const member = (value as any)[name];
+    // Most members are no objects, and need no look at whose they are.
+    if (typeof member === "object" && Object.hasOwn(value, name) && contains(member, wanted)) {
+      return true;
+    }
   }
   return false;
 }

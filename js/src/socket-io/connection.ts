@@ -1,8 +1,8 @@
-import { EventEmitter } from "node:events";
 import { Delivery } from "./delivery.js";
 import { Denials } from "./denials.js";
 import { Judge } from "./judge.js";
-import { Packet } from "./packet.js";
+import { callListeners } from "./listeners.js";
+import { Packet, type Receipt } from "./packet.js";
 import { type Refusal, refusal } from "./refusal.js";
 import { type Done, report, type Socket } from "./server.js";
 import type { Settings } from "./settings.js";
@@ -22,8 +22,9 @@ interface Queued {
 /**
  * One socket: its packets reach the handlers in the order sent, however long the store takes for each.
  *
- * It stands in front of `run`, which takes every packet through the socket's middlewares, and not among those: so
- * nothing of the user's runs for a packet that is refused, and it is known what became of a packet that was not.
+ * It stands in front of `run`, which takes every packet through the socket's middlewares, and not among those; the
+ * catch-all listeners, which Socket.IO calls before it, are called behind it. So nothing of the user's runs for a
+ * packet that is refused, and it is known what became of a packet that was not.
  */
 export class Connection {
   readonly #socket: Socket;
@@ -51,19 +52,26 @@ export class Connection {
     delivery?.takeOn();
     const receipt =
       delivery ?? new Packet(this.#socket, [event, ...args], () => {}, this.#settings.acks);
-    const handled = (value: unknown): void =>
-      receipt.acknowledge(value === undefined ? [] : [value]);
-    const failed = (error: unknown): void => {
-      receipt.fail();
-      report(this.#socket, error);
-    };
     try {
       const value = handler.apply(this.#socket, withoutAck(args));
-      if (isThenable(value)) Promise.resolve(value).then(handled).catch(failed);
-      else handled(value);
+      if (isThenable(value)) void this.#answerLater(receipt, value);
+      else answer(receipt, value);
     } catch (error) {
-      failed(error);
+      this.#failed(receipt, error);
     }
+  }
+
+  async #answerLater(receipt: Receipt, value: PromiseLike<unknown>): Promise<void> {
+    try {
+      answer(receipt, await value);
+    } catch (error) {
+      this.#failed(receipt, error);
+    }
+  }
+
+  #failed(receipt: Receipt, error: unknown): void {
+    receipt.fail();
+    report(this.#socket, error);
   }
 
   /** The socket is gone for good. */
@@ -136,15 +144,16 @@ export class Connection {
     else packet.end(verdict);
   }
 
-  #pass(packet: Packet): void {
-    this.#run.call(this.#socket, packet.event, packet.dispatch);
+  #pass({ event, dispatch }: Packet): void {
+    this.#run.call(this.#socket, event, dispatch);
   }
 
   #deliver(packet: Packet, delivery: Delivery): void {
-    delivery.open();
-    packet.handOver((...args) => delivery.acknowledge(args));
+    packet.handOver(delivery);
+    let isThrough = false;
     try {
       this.#run.call(this.#socket, packet.event, (error) => {
+        isThrough = true;
         if (error) {
           delivery.fail();
           packet.dispatch(error);
@@ -154,6 +163,7 @@ export class Connection {
       delivery.fail();
       throw error;
     }
+    if (!isThrough) delivery.open();
   }
 
   /**
@@ -168,8 +178,9 @@ export class Connection {
       }
       this.#current = delivery;
       try {
-        EventEmitter.prototype.emit.apply(this.#socket, packet.event as [string, ...unknown[]]);
+        callListeners(this.#socket, packet.event, delivery);
         delivery.dispatched();
+        delivery.open();
       } catch (error) {
         delivery.fail();
         throw error;
@@ -198,6 +209,11 @@ export class Connection {
     this.#denials ??= new Denials(denialLimit);
     if (this.#denials.add(performance.now())) this.#socket.disconnect(true);
   }
+}
+
+/** What a handler returned is the acknowledgement. */
+function answer(receipt: Receipt, value: unknown): void {
+  receipt.acknowledge(value === undefined ? [] : [value]);
 }
 
 /** Nobody is there to be told; a claim is given back, for the message to be handled when it is sent again. */

@@ -1,4 +1,4 @@
-import type { HeldClaim } from "../deduplicator.js";
+import type { HeldClaim } from "../held-claim.js";
 import { kept } from "./acknowledgement.js";
 import type { Messages } from "./messages.js";
 import type { Packet } from "./packet.js";
@@ -11,13 +11,13 @@ const LONGEST_WAIT_MS = 60_000;
 /** A message that was claimed and is on its way through its handler: to be committed, or released. */
 export class Delivery {
   readonly key: string;
-  readonly since = performance.now();
   readonly #packet: Packet;
   readonly #claim: HeldClaim;
   readonly #messages: Messages;
   /** Those who wait for it, which are few, if any. */
   #waiting: Set<(ending: Ending | undefined) => void> | undefined;
   #ended = false;
+  #openSince: number | undefined;
   #awaited = false;
 
   constructor(packet: Packet, { key, claim, messages }: Claimed) {
@@ -32,7 +32,20 @@ export class Delivery {
     return this.#awaited;
   }
 
+  /** Whether it is known what came of it. */
+  get isOver(): boolean {
+    return this.#ended;
+  }
+
+  /** For how long others have been able to wait for it. */
+  get openForMs(): number {
+    return performance.now() - (this.#openSince ?? Infinity);
+  }
+
+  /** It takes a while: whoever has a copy of it can wait for it here. */
   open(): void {
+    if (this.#ended || this.#openSince !== undefined) return;
+    this.#openSince = performance.now();
     this.#messages.open(this);
   }
 
@@ -91,12 +104,12 @@ export class Delivery {
     this.#ended = true;
     const known = attempted(store);
     // A synchronous store knows already: what the handler sends next does not overtake its acknowledgement.
-    if (known instanceof Promise) known.then(() => this.#tell(ending));
+    if (known instanceof Promise) void this.#messages.telling(known, () => this.#tell(ending));
     else this.#tell(ending);
   }
 
   #tell(ending: Ending | undefined): void {
-    this.#messages.close(this);
+    if (this.#openSince !== undefined) this.#messages.close(this);
     if (ending !== undefined) this.#packet.end(ending);
     if (this.#waiting !== undefined) for (const told of this.#waiting) told(ending);
   }

@@ -1,8 +1,16 @@
 import { Connection } from "./connection.js";
 import type { Refused } from "./handshakes.js";
+import { proceed } from "./listeners.js";
 import { REJECTED } from "./packet.js";
 import { type Refusal, refusal } from "./refusal.js";
-import { type Done, type Namespace, recovers, type Server, type Socket } from "./server.js";
+import {
+  type Done,
+  type Incoming,
+  type Namespace,
+  recovers,
+  type Server,
+  type Socket,
+} from "./server.js";
 import type { Settings } from "./settings.js";
 
 /** Ways of leaving after which Socket.IO keeps a socket for its client, where it is told to. */
@@ -35,7 +43,7 @@ export class Door {
   connectionOf(socket: Socket): Connection {
     let connection = this.#connections.get(socket);
     if (connection === undefined) {
-      connection = new Connection(socket, this.#settings, Object.getPrototypeOf(socket).run);
+      connection = new Connection(socket, this.#settings, proceed);
       this.#connections.set(socket, connection);
     }
     return connection;
@@ -106,13 +114,18 @@ export class Door {
   }
 
   #attach(socket: Socket): void {
-    // What others have put there stays behind it.
-    const others = Object.hasOwn(socket, "run")
-      ? new Connection(socket, this.#settings, socket.run)
-      : undefined;
-    this.#connections.set(socket, others);
+    // Another gateway stays behind this one.
+    const others = socket.onevent === arrive ? socket.run : undefined;
+    this.#connections.set(socket, others && new Connection(socket, this.#settings, others));
+    socket.onevent = arrive;
     socket.run = this.#receive;
   }
+}
+
+/** As Socket.IO's own, except that the catch-all listeners do not hear of it yet: it may be refused. */
+function arrive(this: Socket, { data = [], id }: Incoming): void {
+  if (id != null) data.push(this.ack(id));
+  this.dispatch(data);
 }
 
 /** What the client gets as connect_error, with the refusal as its data. */

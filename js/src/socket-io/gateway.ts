@@ -12,7 +12,10 @@ import { beforeTermination } from "./termination.js";
  * What a client sees when a packet is refused: with an acknowledgement, ack({ ok: false, error }); without, the event
  * "tidegate:rejected" with (eventName, error). error = { code, retryAfterMs, limit, remaining }. A duplicate of a finished
  * message gets the acknowledgement that the first one got, and the handler does not run; one that arrives while the
- * first is still being handled waits for it. Packets of one socket reach the handlers in the order sent.
+ * first is still being handled waits for it. Packets of one socket reach the handlers in the order sent. Catch-all
+ * listeners and the socket's middlewares hear of a packet once it is admitted. A handler of `socket.on` frees its
+ * message by throwing at once, or by rejecting where it is an async function; any other holds it for its lease unless it
+ * acknowledges.
  */
 export interface Gateway {
   /**

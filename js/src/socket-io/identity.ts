@@ -9,9 +9,16 @@ export interface Identity {
   readonly sender: string;
 }
 
+const SEPARATING = /[%:]/g;
+
 /** Joins parts to a key that can still be read; no two lists of parts ever meet. */
 export function keyOf(...parts: string[]): string {
-  return parts.map((part) => part.replace(/[%:]/g, encodeURIComponent)).join(":");
+  return parts.map(keyPart).join(":");
+}
+
+/** One part of such a key. */
+export function keyPart(part: string): string {
+  return part.replace(SEPARATING, encodeURIComponent);
 }
 
 /** The sender in a message's key: what stands before its last three parts. */

@@ -2,7 +2,7 @@ import type { Decision } from "../decision.js";
 import { show } from "../errors.js";
 import { answered } from "./answer.js";
 import { Budget } from "./budget.js";
-import { type Identity, keyOf } from "./identity.js";
+import { type Identity, keyOf, keyPart } from "./identity.js";
 import { idText } from "./message-id.js";
 import type { Admission, Messages } from "./messages.js";
 import type { Packet } from "./packet.js";
@@ -173,7 +173,7 @@ function refuse(refused: Refusal): { readonly act: "refuse"; readonly refusal: R
 /** The key of the message; undefined where its id is none. */
 function messageKey(ids: string, id: unknown): string | undefined {
   const text = idText(answered(id, "id"));
-  return text === undefined ? undefined : ids + keyOf(text);
+  return text === undefined ? undefined : ids + keyPart(text);
 }
 
 function costOf({ cost }: Rule, packet: Packet): number {

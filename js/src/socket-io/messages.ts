@@ -1,14 +1,11 @@
-import type { Deduplicator, GatewayClaim, HeldClaim, Look } from "../deduplicator.js";
+import { type Deduplicator, duplicate, type GatewayClaim, type Look } from "../deduplicator.js";
+import type { HeldClaim } from "../held-claim.js";
 import { restored } from "./acknowledgement.js";
 import type { Delivery } from "./delivery.js";
 import { senderOf } from "./identity.js";
-import { pause } from "./pause.js";
 import { refusal } from "./refusal.js";
 import { PASS, type Verdict } from "./verdict.js";
 
-/** How soon a duplicate looks again for what another process does with the first: soon at first, less often later. */
-const FIRST_PAUSE_MS = 5;
-const LONGEST_PAUSE_MS = 250;
 const RENEWALS_PER_LEASE = 3;
 /** Within what a timer can be set to, whatever the lease. */
 const LONGEST_RENEWAL_MS = 60_000;
@@ -24,7 +21,6 @@ export interface MessagesOptions {
   /** Decides while the store does not; there is one where onStoreError is "local". */
   readonly local: Deduplicator | undefined;
   readonly onStoreError: "allow" | "deny" | "local";
-  readonly synchronous: boolean;
   /** False where the store can only tell that it has seen an id. */
   readonly keepsResults: boolean;
   readonly leaseMs: number;
@@ -42,14 +38,12 @@ export class Messages {
    */
   readonly #open: Record<string, Delivery> = Object.create(null);
   #tending: NodeJS.Timeout | undefined;
+  /** How many are through of which the store does not know yet, and who waits for that. */
+  #untold = 0;
+  #allTold: (() => void) | undefined;
 
   constructor(options: MessagesOptions) {
     this.#options = options;
-  }
-
-  /** Whether the store has done what it was asked by the time the call returns. */
-  get synchronous(): boolean {
-    return this.#options.synchronous;
   }
 
   /** The id of a message, as its rule finds it. */
@@ -60,6 +54,12 @@ export class Messages {
   /** Takes a message of the sender's to be handled, or tells what has become of it. At once where the store does. */
   claim(sender: string, key: string): Verdict | Promise<Verdict> {
     if (!this.#options.keepsResults) return this.#first(key);
+    const verdict = this.#claim(sender, key);
+    if (!(verdict instanceof Promise)) return told(key, verdict);
+    return verdict.then((verdict) => told(key, verdict));
+  }
+
+  #claim(sender: string, key: string): Verdict | Promise<Verdict> {
     try {
       const found = this.#options.deduplicator.claimFor(sender, key);
       if (!(found instanceof Promise)) return this.#verdict(key, found);
@@ -78,19 +78,23 @@ export class Messages {
     if (asked === undefined) {
       return (isAdmitted) => (isAdmitted ? this.claim(sender, key) : this.outcome(key));
     }
-    return async (isAdmitted) => {
-      const found = await asked;
-      if (!isAdmitted) return found === undefined ? undefined : refusedOutcome(found);
-      const isKnown = found !== undefined && found.status !== "absent";
-      return isKnown ? this.#verdict(key, found) : this.claim(sender, key);
-    };
+    return (isAdmitted) =>
+      asked.then((found) => {
+        if (!isAdmitted) return found === undefined ? undefined : refusedOutcome(key, found);
+        const isKnown = found !== undefined && found.status !== "absent";
+        return isKnown ? told(key, this.#verdict(key, found)) : this.claim(sender, key);
+      });
   }
 
   /** What came of a message that was handled before; undefined for any other. Claims nothing. */
   outcome(key: string): Verdict | undefined | Promise<Verdict | undefined> {
     try {
       const found = this.#options.deduplicator.look(key);
-      return found instanceof Promise ? found.then(outcomeOf, () => undefined) : outcomeOf(found);
+      if (!(found instanceof Promise)) return outcomeOf(key, found);
+      return found.then(
+        (found) => outcomeOf(key, found),
+        () => undefined,
+      );
     } catch {
       return undefined;
     }
@@ -102,17 +106,12 @@ export class Messages {
     retryAfterMs: number,
     isWanted: () => boolean,
   ): Promise<Verdict | undefined> {
-    let waitMs = retryAfterMs;
-    for (
-      let pauseMs = FIRST_PAUSE_MS;
-      isWanted();
-      pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)
-    ) {
-      const delivery = this.#open[key];
-      const ending = await (delivery?.ending(waitMs) ?? pause(Math.min(pauseMs, waitMs)));
-      if (ending !== undefined) return ending;
-      const verdict = await this.#again(key);
-      if (verdict.act !== "wait") return verdict;
+    // What was claimed in this very moment has been dispatched by then.
+    await new Promise<void>((resolve) => process.nextTick(resolve));
+    for (let waitMs = retryAfterMs; isWanted(); ) {
+      const ending = await this.#open[key]?.ending(waitMs);
+      const verdict = ending ?? (await this.#over(key, waitMs, isWanted));
+      if (verdict?.act !== "wait") return verdict;
       waitMs = verdict.retryAfterMs;
     }
     return undefined;
@@ -143,6 +142,19 @@ export class Messages {
     await Promise.all([deduplicator.close(), local?.close()]);
     const running = Object.values(this.#open).filter((delivery) => delivery.isAwaited);
     await Promise.all(running.map((delivery) => delivery.ending(leaseMs)));
+    if (this.#untold === 0) return;
+    await new Promise<void>((resolve) => {
+      this.#allTold = resolve;
+    });
+  }
+
+  /** The store is being told what came of a message; then others are. */
+  async telling(known: Promise<unknown>, tell: () => void): Promise<void> {
+    this.#untold += 1;
+    await known;
+    tell();
+    this.#untold -= 1;
+    if (this.#untold === 0) this.#allTold?.();
   }
 
   /** Renews what is known to be at work. A handler that may never acknowledge has one lease to do it in. */
@@ -150,7 +162,7 @@ export class Messages {
     const deliveries = Object.values(this.#open);
     for (const delivery of deliveries) {
       if (delivery.isAwaited) delivery.renew();
-      else if (performance.now() - delivery.since > this.#options.leaseMs) this.close(delivery);
+      else if (delivery.openForMs > this.#options.leaseMs) this.close(delivery);
     }
     if (deliveries.length > 0) return;
     clearInterval(this.#tending);
@@ -175,12 +187,17 @@ export class Messages {
     }
   }
 
-  /** Looks before it claims: a claim that finds the message taken counts as one more duplicate. */
-  async #again(key: string): Promise<Verdict> {
+  /** What becomes of a message that was in progress elsewhere, once it no longer is. */
+  async #over(
+    key: string,
+    retryAfterMs: number,
+    isWanted: () => boolean,
+  ): Promise<Verdict | undefined> {
     try {
-      const found = await this.#options.deduplicator.look(key);
+      const found = await this.#options.deduplicator.over(key, retryAfterMs, isWanted);
+      if (found === undefined) return undefined;
       if (found.status !== "absent") return this.#verdict(key, found);
-      return await this.claim(senderOf(key), key);
+      return await this.#claim(senderOf(key), key);
     } catch {
       return this.#withoutStore(key);
     }
@@ -209,14 +226,21 @@ export class Messages {
   }
 }
 
-function outcomeOf(found: Look): Verdict | undefined {
-  if (found.status !== "duplicate") return undefined;
-  return { act: "replay", args: restored(found.result) };
+/** The verdict on a message that has just come. A copy of one that had been seen is told of, once. */
+function told(key: string, verdict: Verdict): Verdict {
+  if (verdict.act === "wait" || verdict.act === "replay") duplicate(key);
+  return verdict;
 }
 
-/** What came of a message that is not admitted. It may have been claimed by another's decision. */
-function refusedOutcome(found: HeldClaim | Look): Verdict | undefined {
-  if (found.status !== "fresh") return outcomeOf(found);
+/** What came of a message that is not admitted: only where that is over is the copy more than a denied packet. */
+function outcomeOf(key: string, found: Look): Verdict | undefined {
+  if (found.status !== "duplicate") return undefined;
+  return told(key, { act: "replay", args: restored(found.result) });
+}
+
+/** As `outcomeOf`. It may have been claimed by another's decision. */
+function refusedOutcome(key: string, found: HeldClaim | Look): Verdict | undefined {
+  if (found.status !== "fresh") return outcomeOf(key, found);
   Promise.resolve(found.release()).catch(() => false);
   return undefined;
 }

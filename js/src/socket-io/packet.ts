@@ -6,6 +6,12 @@ import type { Ending } from "./verdict.js";
 /** The event that tells a client of a refusal where there is no acknowledgement to tell it in. */
 export const REJECTED = "tidegate:rejected";
 
+/** Whom a handler tells what came of a message. */
+export interface Receipt {
+  acknowledge(args: unknown[]): void;
+  fail(): void;
+}
+
 type Acknowledge = (...args: unknown[]) => void;
 
 /** One event of a client, as Socket.IO hands it over: its name, its arguments, and the acknowledgement. */
@@ -38,8 +44,9 @@ export class Packet {
   }
 
   /** Hands another acknowledgement to the handlers; the client's own is this packet's to call. */
-  handOver(acknowledge: Acknowledge): void {
-    if (this.ack !== undefined) this.event[this.event.length - 1] = acknowledge;
+  handOver(receipt: Receipt): void {
+    if (this.ack === undefined) return;
+    this.event[this.event.length - 1] = (...args: unknown[]) => receipt.acknowledge(args);
   }
 
   /** Tells the client that it was handled. Throws when Socket.IO cannot send these arguments. */

@@ -31,6 +31,12 @@ export interface Namespace {
   prependListener(event: "connect", listener: (socket: Socket) => void): unknown;
 }
 
+/** An event as a client sends it; with a number where it wants to be acknowledged. */
+export interface Incoming {
+  readonly data?: unknown[];
+  readonly id?: number;
+}
+
 export interface Socket {
   readonly id: string;
   readonly connected: boolean;
@@ -40,12 +46,19 @@ export interface Socket {
   readonly nsp: Namespace;
   readonly server: Server;
   readonly volatile: Socket;
+  /** Takes what a client sent to the catch-all listeners, and on to `dispatch`. */
+  onevent(packet: Incoming): void;
+  /** Makes the function that acknowledges a packet. */
+  ack(id: number): (...args: unknown[]) => void;
+  dispatch(event: unknown[]): void;
   /** Takes a packet through the middlewares of the socket; what follows dispatches it in the next tick. */
   run(event: unknown[], done: Done): void;
   on(event: string, listener: (...args: any[]) => void): unknown;
   emit(event: string, ...args: unknown[]): unknown;
   listeners(event: string): ((...args: any[]) => void)[];
   listenerCount(event: string): number;
+  listenersAny(): ((...args: any[]) => void)[];
+  rawListeners(event: string): ((...args: any[]) => unknown)[];
   disconnect(close?: boolean): unknown;
 }
 

@@ -150,7 +150,6 @@ export class Settings {
       deduplicator: new Deduplicator({ store, ...remembers }),
       local: onStoreError === "local" && !synchronous ? new Deduplicator(remembers) : undefined,
       onStoreError,
-      synchronous,
       keepsResults: !isArkos(store),
       leaseMs: durationMs(lease, 'option "lease"'),
       retryAfterMs: timeout,

@@ -1,4 +1,4 @@
-import type { HeldClaim } from "../deduplicator.js";
+import type { HeldClaim } from "../held-claim.js";
 import type { Messages } from "./messages.js";
 import type { Refusal } from "./refusal.js";
 
