@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
 use tidegate::op::{self, Op, Reply, Write};
-use tidegate::tier::{Ask, Mode, Question, Tier, Verdict, over_admission_bound};
+use tidegate::tier::{Ask, Mode, Question, TRUSTED_FOR, Tier, Verdict, over_admission_bound};
 use tidegate::{
     Algorithm, Clock, Delta, Limit, LimitOptions, Limits, Millis, Shape, Share, Slot, Timestamp,
 };
@@ -142,6 +142,7 @@ enum Event {
     ClockSet { ahead_us: i64 },
     Pause { node: usize, us: u64 },
     Kill { node: usize },
+    Block { key: String, us: u64 },
 }
 
 /// What the shared store answered, and when by the clock that judges.
@@ -195,6 +196,8 @@ pub(crate) struct World {
     skipped_us: u64,
     times_set_back: u64,
     clock_was_set: bool,
+    /// From when until when keys were blocked.
+    blocks: HashMap<String, Vec<(u64, u64)>>,
     audit: Audit,
 }
 
@@ -208,7 +211,7 @@ impl World {
         }
         let nodes = (0..plan.nodes)
             .map(|number| {
-                let mut tier = Tier::new(mode, 1_000);
+                let mut tier = Tier::new(mode, Clock::Store, 1_000);
                 let limiter = tier.register(plan.limits.clone(), number as u64);
                 Node {
                     tier,
@@ -239,6 +242,7 @@ impl World {
             skipped_us: 0,
             times_set_back: 0,
             clock_was_set: false,
+            blocks: HashMap::new(),
             audit: Audit::default(),
         };
         world.schedule_calls();
@@ -260,7 +264,7 @@ impl World {
 
     fn schedule_troubles(&mut self) {
         // The onlooker's windows are aligned to a clock that nobody sets.
-        let kinds = if matches!(self.plan.shape(), Shape::Sliding(_)) { 2 } else { 3 };
+        let kinds = if matches!(self.plan.shape(), Shape::Sliding(_)) { 3 } else { 4 };
         for _ in 0..self.plan.troubles {
             let at = self.plan.random.between(0, self.plan.lasts_us);
             let node = self.plan.random.between(0, self.plan.nodes as u64 - 1) as usize;
@@ -271,13 +275,14 @@ impl World {
                     self.at(at, Event::Store { up: false });
                     self.at(at + us, Event::Store { up: true });
                 }
-                3 => {
+                4 => {
                     let back = self.plan.random.chance(50);
                     let ahead_us = if back { -(us as i64) } else { us as i64 };
                     self.at(at, Event::ClockSet { ahead_us });
                 }
                 1 => self.at(at, Event::Pause { node, us }),
-                _ => self.at(at, Event::Kill { node }),
+                2 => self.at(at, Event::Kill { node }),
+                _ => self.at(at, Event::Block { key: "key 0".into(), us: 2 * us }),
             }
         }
     }
@@ -365,6 +370,7 @@ impl World {
             }
             Event::Pause { node, us } => self.nodes[node].paused_until = self.now_us + us,
             Event::Kill { node } => self.nodes[node].alive = false,
+            Event::Block { key, us } => self.block(&key, us),
         }
     }
 
@@ -422,7 +428,30 @@ impl World {
             self.audit.ahead(node, key, Admission { at_ms, units, span });
         } else {
             self.audit.spent(node, key, units, at_ms, self.now_us);
+            // Whoever holds a share hears of a block in time.
+            let trusted_us = 1_000 * TRUSTED_FOR.as_ms();
+            let late =
+                |(from, until): &(u64, u64)| (from + trusted_us..*until).contains(&self.now_us);
+            let blocked = self.blocks.get(key).and_then(|blocks| blocks.iter().find(|b| late(b)));
+            assert!(
+                blocked.is_none() || self.clock_was_set,
+                "node {node} spends {key} at {}, blocked {blocked:?}",
+                self.now_us
+            );
         }
+    }
+
+    /// Somebody else blocks a key.
+    fn block(&mut self, key: &str, us: u64) {
+        let duration = Millis::from_ms(us / 1_000);
+        let (_, write) = self.step_of(key, &Op::Block { duration });
+        self.write(key, write);
+        let blocks = self.blocks.entry(key.into()).or_default();
+        // The last one counts.
+        for (_, until) in blocks.iter_mut() {
+            *until = self.now_us.min(*until);
+        }
+        blocks.push((self.now_us, self.now_us + us - 1_000));
     }
 
     /// What a node alone repeats of a denial is what the store would say, but for as long as its answer took.
@@ -614,14 +643,7 @@ impl World {
         }
         self.watch(node, key, question, number);
         let (reply, write) = self.step(key, question);
-        match write {
-            Write::Keep => {}
-            Write::Delete => drop(self.store.remove(key)),
-            Write::Put(record, ttl) => {
-                let text = op::encode(&record).expect("a record that fits");
-                self.store.insert(key.into(), (text, now.plus(ttl).as_ms()));
-            }
-        }
+        self.write(key, write);
         self.count += 1;
         let (number, at_ms) = (self.count, self.judged_ms());
         let Reply::Share(share) = reply else {
@@ -648,7 +670,27 @@ impl World {
         }
     }
 
+    fn write(&mut self, key: &str, write: Write) {
+        match write {
+            Write::Keep => {}
+            Write::Delete => drop(self.store.remove(key)),
+            Write::Put(record, ttl) => {
+                let text = op::encode(&record).expect("a record that fits");
+                self.store.insert(key.into(), (text, self.store_clock().plus(ttl).as_ms()));
+            }
+        }
+    }
+
     fn step(&self, key: &str, question: Question) -> (Reply, Write) {
+        // The tiers of one mode need only the decision; the window of it is the audit's.
+        let op = match question {
+            Question::Consume { cost } => Op::Reserve { limits: &self.plan.limits, cost, units: 0 },
+            _ => question.op(&self.plan.limits),
+        };
+        self.step_of(key, &op)
+    }
+
+    fn step_of(&self, key: &str, op: &Op<'_>) -> (Reply, Write) {
         let now = self.store_clock();
         // What is over may be there still, or not.
         let kept = self
@@ -656,12 +698,7 @@ impl World {
             .get(key)
             .filter(|(_, until)| now.as_ms() < *until || now.as_ms().is_multiple_of(2));
         let record = kept.map(|(text, _)| op::decode(text).expect("what was written"));
-        let op: Op<'_> = match question {
-            // The tiers of this mode need only the decision; the window of it is the audit's.
-            Question::Consume { cost } => Op::Reserve { limits: &self.plan.limits, cost, units: 0 },
-            _ => question.op(&self.plan.limits),
-        };
-        op::step(record, &op, now, Clock::Store).expect("an operation of ours")
+        op::step(record, op, now, Clock::Store).expect("an operation of ours")
     }
 
     /// Looks what a delta is going to do: it counts once, if its window is still open, and never again.
