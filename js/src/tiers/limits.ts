@@ -1,4 +1,5 @@
 import type { TierAsk } from "#wasm";
+import { Carried, Patience } from "../carried.js";
 import { Deadlines } from "../deadlines.js";
 import { type Decision, decisionFrom, REASONS } from "../decision.js";
 import { limiterClosed } from "../errors.js";
@@ -7,7 +8,6 @@ import { monotonicNow } from "../monotonic.js";
 import { type Answer, promised } from "../pending.js";
 import type { PrefixIndex } from "../slot-index.js";
 import type { LimitDriver } from "../store.js";
-import { Carried, Patience } from "./carried.js";
 import { NONE, type TieredDriver } from "./driver.js";
 
 /** What the core wants done for a call that it cannot decide by itself. */

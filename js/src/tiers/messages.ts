@@ -1,10 +1,10 @@
 import type { MessageCall } from "#wasm";
+import { Carried } from "../carried.js";
 import { Deadlines } from "../deadlines.js";
 import { monotonicNow } from "../monotonic.js";
 import type { Answer } from "../pending.js";
 import type { PrefixIndex } from "../slot-index.js";
 import type { MessageDriver, MessageReply } from "../store.js";
-import { Carried } from "./carried.js";
 import { NONE, type TieredDriver } from "./driver.js";
 
 /** Ids that this process finished itself are known here; of all others l2 alone knows. */
