@@ -38,6 +38,7 @@ export class TieredDriver implements Driver {
   readonly #limits = new Map<number, TieredLimits>();
   readonly #out: number;
   #numbers: Float64Array;
+  #isDeciding = false;
 
   /** `callersClock`: callers' clocks decide in l2. */
   constructor(l2: Driver, mode: Mode, most: Most, syncMs: number, callersClock: boolean) {
@@ -65,6 +66,21 @@ export class TieredDriver implements Driver {
     await Promise.all([...this.#limits.values()].map((limits) => limits.heardOut()));
     await this.chores.settle(NONE);
   }
+
+  /** A decision is what l2 was asked last, just now: what is asked next can depend on it. */
+  get isDeciding(): boolean {
+    return this.#isDeciding;
+  }
+
+  /** l2 is asked something else, or need not be asked to decide. */
+  asks(isDecision: boolean): void {
+    this.#isDeciding = isDecision;
+    if (isDecision) queueMicrotask(this.#askedBefore);
+  }
+
+  #askedBefore = (): void => {
+    this.#isDeciding = false;
+  };
 
   /** The block in which the core tells numbers; memory that grew has left the old view without a buffer. */
   get numbers(): Float64Array {

@@ -65,6 +65,7 @@ export class TieredLimits implements LimitDriver {
   }
 
   atOnce(key: string, cost: number): Decision | undefined {
+    this.#driver.asks(false);
     const slot = this.#index.get(key);
     if (slot === undefined) return undefined;
     const { tier, chores } = this.#driver;
@@ -200,6 +201,7 @@ export class TieredLimits implements LimitDriver {
 
   #put(key: string, ask: TierAsk): Answer<Told> {
     const plain = ask.plain();
+    this.#driver.asks(plain !== undefined);
     if (plain !== undefined) return this.#l2.consume(key, plain);
     return (this.#l2.ask as NonNullable<LimitDriver["ask"]>)(key, ask);
   }
