@@ -73,6 +73,11 @@ test("lease: a block by another node is seen after a second, however long a shar
   for (let local = false; !local; ) ({ local } = await here.consume("key"));
   await elsewhere.block("key", "1h");
   await pause(1_010);
+  assert.equal(
+    (await here.consume("key", { cost: 9_000 })).reason,
+    "never",
+    "which tells of no block",
+  );
   assert.equal((await here.consume("key")).reason, "blocked");
   await elsewhere.unblock("key");
   await store.close();

@@ -66,7 +66,7 @@ export class TieredLimits implements LimitDriver {
 
   atOnce(key: string, cost: number): Decision | undefined {
     this.#driver.asks(false);
-    const slot = this.#index.get(key);
+    const slot = this.#slotOf(key);
     if (slot === undefined) return undefined;
     const { tier, chores } = this.#driver;
     const reason = tier.decide(this.limiter, slot, cost, monotonicNow());
@@ -160,7 +160,7 @@ export class TieredLimits implements LimitDriver {
   async #consume(key: string, cost: number, patience: Patience): Promise<Decision> {
     for (;;) {
       if (this.#isClosed) throw limiterClosed();
-      const known = this.#index.get(key);
+      const known = this.#slotOf(key);
       const { tier } = this.#driver;
       const verdict = tier.ask(this.limiter, known ?? NONE, cost, monotonicNow());
       const slot = this.#driver.numbers[SLOT] as number;
@@ -192,6 +192,11 @@ export class TieredLimits implements LimitDriver {
       for (const limits of this.#alike) if (limits !== this) limits.#refunded(key);
     }
     return decision;
+  }
+
+  /** None once this is closed: the index is another's then. */
+  #slotOf(key: string): number | undefined {
+    return this.#isClosed ? undefined : this.#index.get(key);
   }
 
   #place(key: string, slot: number): void {
@@ -228,7 +233,7 @@ export class TieredLimits implements LimitDriver {
 
   /** Tells l2 what it does not know of a key. A share is the core's to give back, or to forget. */
   async #settle(key: string): Promise<void> {
-    const slot = this.#index.get(key);
+    const slot = this.#slotOf(key);
     if (slot !== undefined) await this.settleAt(slot);
   }
 
@@ -262,17 +267,17 @@ export class TieredLimits implements LimitDriver {
   }
 
   #refunded(key: string): void {
-    const slot = this.#index.get(key);
+    const slot = this.#slotOf(key);
     if (slot !== undefined) this.#driver.tier.refunded(slot);
   }
 
   #blocked(key: string): void {
-    const slot = this.#index.get(key);
+    const slot = this.#slotOf(key);
     if (slot !== undefined) this.#driver.tier.blocked(slot, monotonicNow());
   }
 
   #reset(key: string): void {
-    const slot = this.#index.get(key);
+    const slot = this.#slotOf(key);
     if (slot !== undefined) this.#driver.tier.reset(slot);
   }
 

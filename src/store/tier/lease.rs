@@ -115,10 +115,11 @@ impl Lease {
     ) {
         self.failed(ask);
         self.heard = now;
-        if share.decision.reason == Reason::Blocked {
-            self.doubt(now);
-        } else if ask.sent > self.doubted {
-            self.confirmed = self.confirmed.max(Some(ask.sent));
+        match share.decision.reason {
+            Reason::Blocked => self.doubt(now),
+            // That comes before a block.
+            Reason::Never => {}
+            Reason::Ok | Reason::Limited => self.confirm(ask.sent),
         }
         self.remaining = share.decision.remaining.saturating_sub(share.granted);
         self.reset_after = share.decision.reset_after;
@@ -160,6 +161,13 @@ impl Lease {
 
     pub(super) fn forget(&mut self) {
         self.portions = Default::default();
+    }
+
+    /// A question that was asked then was answered, and there was no block.
+    fn confirm(&mut self, asked: Timestamp) {
+        if asked > self.doubted {
+            self.confirmed = self.confirmed.max(Some(asked));
+        }
     }
 
     /// There is a block: what is held is not spent until the shared store knows of none.
