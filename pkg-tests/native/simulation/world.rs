@@ -454,10 +454,12 @@ impl World {
         blocks.push((self.now_us, self.now_us + us - 1_000));
     }
 
-    /// What a node alone repeats of a denial is what the store would say, but for as long as its answer took.
+    /// What a node alone repeats of a denial is what the store would say, but for as long as its answer took,
+    /// and where no other call is under way that may have been admitted meanwhile.
     fn denied_here(&self, key: &str, cost: u64, told: Option<Millis>) {
+        let mut flights = self.nodes.iter().flat_map(|node| node.flights.values());
         let alone = self.plan.nodes == 1 && self.plan.is_quiet();
-        if !alone || self.plan.mode != Mode::DenyCache {
+        if !alone || flights.any(|flight| flight.key == key) || self.plan.mode != Mode::DenyCache {
             return;
         }
         let Reply::Share(share) = self.step(key, Question::Consume { cost }).0 else {
