@@ -560,32 +560,37 @@ impl World {
 
     fn answer(&mut self, node: usize, message: u64, answer: Option<Answer>) {
         let Some(flight) = self.nodes[node].flights.remove(&message) else { return };
-        let now = self.local(node);
-        let Flight { ask, key, sent_us, called } = flight;
         match answer {
-            None => self.nodes[node].tier.failed(&ask),
-            Some(Answer { share: None, .. }) => self.nodes[node].tier.given_back(&ask),
-            Some(Answer { number, share: Some(share), span, at_ms, ends_us }) => {
-                self.audit.heard(number);
-                if called && share.decision.allowed() {
-                    let units = cost_of(&ask.question);
-                    self.audit.admitted(&key, Admission { at_ms, units, span });
-                }
-                if share.granted > 0 {
-                    let kept_until_us = self.kept_until_us(node, sent_us, share.holds_for);
-                    let grant = Grant { units: share.granted, span, ends_us, kept_until_us };
-                    self.audit.granted(node, &key, grant);
-                }
-                self.nodes[node].spans.insert(key.clone(), span);
-                let share = self.told(share, at_ms);
+            None => self.nodes[node].tier.failed(&flight.ask),
+            Some(Answer { share: None, .. }) => self.nodes[node].tier.given_back(&flight.ask),
+            Some(answer @ Answer { share: Some(share), .. }) => {
+                self.onlooker_hears(node, &flight, &share, answer);
+                let now = self.local(node);
+                let share = self.told(share, answer.at_ms);
                 let tier = &mut self.nodes[node].tier;
-                match ask.question {
-                    Question::Consume { .. } => tier.decided(&ask, &share.decision, now),
-                    _ => tier.shared(&ask, &share, now),
+                match flight.ask.question {
+                    Question::Consume { .. } => tier.decided(&flight.ask, &share.decision, now),
+                    _ => tier.shared(&flight.ask, &share, now),
                 }
             }
         }
-        self.wake(node, &key);
+        self.wake(node, &flight.key);
+    }
+
+    /// What the answer that arrives makes of the units.
+    fn onlooker_hears(&mut self, node: usize, flight: &Flight, share: &Share, answer: Answer) {
+        let Answer { number, span, at_ms, ends_us, .. } = answer;
+        self.audit.heard(number);
+        if flight.called && share.decision.allowed() {
+            let units = cost_of(&flight.ask.question);
+            self.audit.admitted(&flight.key, Admission { at_ms, units, span });
+        }
+        if share.granted > 0 {
+            let kept_until_us = self.kept_until_us(node, flight.sent_us, share.holds_for);
+            let grant = Grant { units: share.granted, span, ends_us, kept_until_us };
+            self.audit.granted(node, &flight.key, grant);
+        }
+        self.nodes[node].spans.insert(flight.key.clone(), span);
     }
 
     /// Until when a node may keep a share, by its own clock: as if it had been charged as it was asked for.
