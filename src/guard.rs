@@ -100,6 +100,12 @@ impl Guard {
         }
     }
 
+    /// How long the store is left alone from now on.
+    #[must_use]
+    pub fn closed_for(&self, now: Timestamp) -> Millis {
+        self.closed_until.map_or(Millis::ZERO, |until| until.since(now))
+    }
+
     /// The store answered.
     pub const fn answered(&mut self) {
         (self.failures, self.pause) = (0, FIRST_PAUSE);

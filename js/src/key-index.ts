@@ -47,6 +47,11 @@ export class KeyIndex<T = number> {
     this.#move();
   }
 
+  /** All slots. */
+  values(): T[] {
+    return [this.#first, ...this.#shards].flatMap((shard) => [...shard.values()]);
+  }
+
   delete(key: string): void {
     if (this.#shards.length > 0 && this.#shard(key).delete(key)) return;
     this.#first.delete(key);

@@ -21,6 +21,17 @@ export class PrefixIndex {
     private readonly short = shortened,
   ) {}
 
+  /** Its place among the indexes. */
+  get first(): number {
+    return this.plain;
+  }
+
+  /** The slots of all its keys. */
+  held(): number[] {
+    const indexes = [this.plain, this.long].map((index) => this.slots.index(index) as KeyIndex);
+    return indexes.flatMap((index) => index.values());
+  }
+
   get(key: string): number | undefined {
     return isLong(key)
       ? this.slots.index(this.long).get(this.short(key))
@@ -59,6 +70,8 @@ export class SlotIndex {
   readonly #maxKeys: number;
   readonly #indexes: (KeyIndex | KeyTree)[] = [];
   readonly #prefixes = new Map<string, PrefixIndex>();
+  /** Where there are indexes of no prefix. */
+  readonly #dropped: number[] = [];
   readonly #chunks: Chunk[] = [];
   #tree: TreeIndex | undefined;
 
@@ -69,12 +82,19 @@ export class SlotIndex {
   of(prefix: string): PrefixIndex {
     let found = this.#prefixes.get(prefix);
     if (found === undefined) {
-      const first =
-        this.#indexes.push(new KeyIndex(this.#maxKeys), new KeyIndex(this.#maxKeys)) - 2;
+      const first = this.#dropped.pop() ?? this.#indexes.length;
+      this.#indexes[first] = new KeyIndex(this.#maxKeys);
+      this.#indexes[first + 1] = new KeyIndex(this.#maxKeys);
       found = new PrefixIndex(this, first, first + 1);
       this.#prefixes.set(prefix, found);
     }
     return found;
+  }
+
+  /** Forgets a prefix none of whose keys has a slot any more. */
+  drop(prefix: string): void {
+    this.#dropped.push(this.of(prefix).first);
+    this.#prefixes.delete(prefix);
   }
 
   /** The one index of this table that is a tree; no prefix has it. */

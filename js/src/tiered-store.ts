@@ -32,9 +32,9 @@ const MOST_KEYS = 2 ** 31;
 /**
  * This process in front of a shared store, with a bound on what that can cost.
  *
- * A denial or an id that a process remembers it believes for at most a second, which is how late it sees a
- * change of another process; a share or a mirror until its next question, which one in use asks every second.
- * Its own changes count at once.
+ * What a process remembers of denials and ids, and that it may spend a share, it believes for at most a second,
+ * which is how late it sees a change of another process; a mirror until its next question. Its own changes count
+ * at once.
  *
  * @example
  * const store = new TieredStore({ l2: new RedisStore(redis), mode: "lease" });
@@ -66,7 +66,7 @@ export class TieredStore implements Store {
     const syncMs = durationMs(options.syncEvery ?? DEFAULT_SYNC_MS, 'option "syncEvery"');
     this.l2 = options.l2;
     this.capabilities = Object.freeze({ ...capabilities, synchronous: false });
-    this[DRIVER] = new TieredDriver(l2, mode, most, syncMs);
+    this[DRIVER] = new TieredDriver(l2, mode, most, syncMs, capabilities.clock === "caller");
   }
 
   /**

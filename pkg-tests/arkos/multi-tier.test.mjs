@@ -256,6 +256,70 @@ test("a tier that fails in front is told of, and stood in for", async () => {
   await store.flush();
 });
 
+test("a tier that hangs holds nobody up, and what it will not be told is reported", async () => {
+  const errors = [];
+  const far = new Far();
+  const onError = (error) => errors.push(error.message);
+  const store = new MultiTierArkosGatewayStore([new MemoryGatewayStore(), far], {
+    onError,
+    timeout: 50,
+  });
+  far.state = "hung";
+  for (let hit = 0; hit < 8; hit += 1) await store.increment("key", 60_000);
+  const start = performance.now();
+  await store.flush();
+  await assert.rejects(store.clear("key"), { code: "timeout" });
+  await assert.rejects(store.has("key"), { code: "timeout" });
+  await assert.rejects(store.setIfNotExists("key", 1), { code: "timeout" });
+  assert.ok(performance.now() - start < 2_000);
+  assert.ok(
+    errors.some((text) => text.startsWith("7 hits are not told")),
+    errors.join("; "),
+  );
+  // They stay counted here.
+  assert.equal((await store.increment("key", 60_000)).count, 1, "cleared in the first tier");
+  far.resume();
+  await store.flush();
+});
+
+test("no more than so many hits of a key wait for a tier", async () => {
+  const errors = [];
+  const far = new Far();
+  const onError = (error) => errors.push(error.message);
+  const store = new MultiTierArkosGatewayStore([new MemoryGatewayStore(), far], { onError });
+  await store.increment("key", 60_000);
+  await store.flush();
+  far.state = "hung";
+  for (let hit = 0; hit < 1_010; hit += 1) await store.increment("key", 60_000);
+  assert.equal(errors.length, 10);
+  far.resume();
+  await store.flush();
+  assert.equal((await far.increment("key", 60_000)).count, 1_002);
+  await store.increment("key", 60_000);
+  await store.flush();
+  // What was not told is counted here all the same.
+  assert.equal((await store.increment("key", 60_000)).count, 1_014);
+  await store.flush();
+});
+
+test("keys whose hits wait keep no others from being followed", async () => {
+  const errors = [];
+  class Partly extends Far {
+    async increment(key, windowMs) {
+      if (key.startsWith("hung")) await new Promise((resolve) => this.answers.push(resolve));
+      return { count: 1, resetAt: Date.now() + windowMs };
+    }
+  }
+  const far = new Partly();
+  const onError = (error) => errors.push(error.message);
+  const store = new MultiTierArkosGatewayStore([new MemoryGatewayStore(), far], { onError });
+  for (let key = 0; key < 32; key += 1) await store.increment(`hung ${key}`, 60_000);
+  for (let key = 0; key < 100_100; key += 1) await store.increment(`key ${key}`, 60_000);
+  assert.deepEqual(errors, []);
+  far.resume();
+  await store.flush();
+});
+
 test("nonsense from a tier is an error, and counts nothing", async () => {
   const far = new Far();
   far.increment = async () => ({ count: "7", resetAt: 0 });

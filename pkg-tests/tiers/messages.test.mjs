@@ -1,9 +1,15 @@
 // Ids and alarms over two tiers: only what this process finished itself is answered here, and alarms never are.
 
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:http";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
+import { Server } from "socket.io";
+import { io as connectTo } from "socket.io-client";
 import { BurstDetector, Deduplicator } from "tidegate";
+import { RedisStore } from "tidegate/redis";
+import { createGateway } from "tidegate/socket.io";
 import { nodesOf, sharedMap, startRedis } from "./shared.mjs";
 
 let redis;
@@ -132,3 +138,36 @@ for (const [name, shared] of Object.entries(stores)) {
     });
   }
 }
+
+test("a message's limit and claim are one call to the shared store, and none where it is known to be over", async (t) => {
+  let calls = 0;
+  const evalScript = (script, _sha, keys, args) => {
+    calls += 1;
+    return redis.client.eval(script, keys.length, ...keys, ...args);
+  };
+  const [store] = nodesOf(1, new RedisStore({ evalScript }, { prefix: "admits" }), {});
+  const http = createServer();
+  const io = new Server(http);
+  const rule = { limit: { limit: 2, window: "1h" }, dedup: {} };
+  const gateway = createGateway({ store, events: { order: rule } }).register(io);
+  t.after(() => Promise.all([io.close(), gateway.close()]));
+  let handled = 0;
+  io.on("connection", (socket) => gateway.on(socket, "order", () => ({ ok: true, nr: ++handled })));
+  http.listen(0, "127.0.0.1");
+  await once(http, "listening");
+  const options = { transports: ["websocket"] };
+  const client = connectTo(`http://127.0.0.1:${http.address().port}`, options);
+  t.after(() => client.close());
+  const sent = async (mid) => {
+    const before = calls;
+    const answer = await client.emitWithAck("order", { mid });
+    return [answer.error?.code ?? answer.nr, calls - before];
+  };
+  // Limit and claim, then the commit.
+  assert.deepEqual(await sent("a"), [1, 2]);
+  assert.deepEqual(await sent("b"), [2, 2]);
+  assert.deepEqual(await sent("c"), ["RATE_LIMITED", 1]);
+  assert.deepEqual(await sent("a"), [1, 0], "over the limit and done, both known here");
+  assert.deepEqual(await sent("d"), ["RATE_LIMITED", 1], "a look");
+  assert.equal(handled, 2);
+});

@@ -58,7 +58,7 @@ export async function startRedis() {
     client.disconnect();
     await server.stop();
   };
-  return { server, shared, stop };
+  return { server, client, shared, stop };
 }
 
 /** So many nodes in front of one store. */

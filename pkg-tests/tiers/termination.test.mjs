@@ -1,7 +1,7 @@
 // What a gateway's process holds goes back when it is told to end, and the process ends as it would have.
 
 import assert from "node:assert/strict";
-import { fork } from "node:child_process";
+import { fork, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -113,4 +113,24 @@ test("deny-cache holds nothing, and listens for nothing", async (t) => {
   assert.equal(process.listenerCount("SIGTERM") - before, 1);
   await made[2].close();
   assert.equal(process.listenerCount("SIGTERM") - before, 0);
+});
+
+test("a wish that throws at once keeps neither the others from being heard nor the process from ending", async () => {
+  const built = join(import.meta.dirname, "../node_modules/tidegate/dist/socket-io/termination.js");
+  const script = `
+    import { beforeTermination } from ${JSON.stringify(built)};
+    beforeTermination(() => { throw new Error("no"); });
+    beforeTermination(async () => console.log("heard"));
+    setTimeout(() => {}, 10_000);
+    process.kill(process.pid, "SIGTERM");
+  `;
+  const child = spawn(process.execPath, ["--input-type=module", "-e", script]);
+  let output = "";
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on("data", (data) => {
+      output += data;
+    });
+  }
+  const [code, signal] = await once(child, "close");
+  assert.deepEqual([code, signal, output], [null, "SIGTERM", "heard\n"]);
 });

@@ -23,6 +23,11 @@ impl StoreGuard {
         self.0.ask(timestamp(now))
     }
 
+    /// How long the store is left alone from now on.
+    pub fn closed_for_ms(&self, now: f64) -> f64 {
+        number(self.0.closed_for(timestamp(now)).as_ms())
+    }
+
     /// The store answered.
     pub fn answered(&mut self) {
         self.0.answered();

@@ -11,6 +11,7 @@ use crate::host::{millis, number, timestamp, whole};
 use crate::limit::Limit;
 use crate::store::tier::{Ask, Mode, Question, Seen, SeenAsk, Tier, Verdict, over_admission_bound};
 use crate::store::{Slot, redis};
+use crate::time::Clock;
 
 /// The first of two tiers: what it may decide by itself.
 #[wasm_bindgen]
@@ -31,8 +32,15 @@ const WAIT: u32 = 2;
 #[wasm_bindgen]
 impl FirstTier {
     /// `mode` has been checked; `most` is the largest share, or the most units that may be unsynced.
+    /// `callers_clock`: callers' clocks decide in the shared store.
     #[wasm_bindgen(constructor)]
-    pub fn new(mode: &str, most: f64, sync_every_ms: f64, most_keys: u32) -> FirstTier {
+    pub fn new(
+        mode: &str,
+        most: f64,
+        sync_every_ms: f64,
+        most_keys: u32,
+        callers_clock: bool,
+    ) -> FirstTier {
         let mode = match mode {
             "lease" => Mode::Lease(whole(most)),
             "eager" => {
@@ -40,7 +48,8 @@ impl FirstTier {
             }
             _ => Mode::DenyCache,
         };
-        let tier = Tier::new(mode, most_keys);
+        let clock = if callers_clock { Clock::Caller } else { Clock::Store };
+        let tier = Tier::new(mode, clock, most_keys);
         FirstTier { tier, mode, out: Box::new([0.0; 8]), asks: None }
     }
 
@@ -64,6 +73,16 @@ impl FirstTier {
             *out = value;
         }
         decision.reason as u32
+    }
+
+    /// That Limiter is closed, and all of its keys are forgotten.
+    pub fn release(&mut self, limiter: u32) {
+        self.tier.release(limiter);
+    }
+
+    /// The Limiter of that key is closed.
+    pub fn forget(&mut self, index: u32) {
+        self.tier.forget(Slot { index, generation: Slot::ANY });
     }
 
     /// What is to be done for a call that cannot be decided here; the block holds the key's slot.
@@ -117,9 +136,14 @@ impl FirstTier {
         self.tier.refunded(Slot { index, generation: Slot::ANY });
     }
 
-    /// This process resets or blocks the key itself.
-    pub fn changed(&mut self, index: u32) {
-        self.tier.changed(Slot { index, generation: Slot::ANY });
+    /// This process blocks the key itself.
+    pub fn blocked(&mut self, index: u32, now: f64) {
+        self.tier.blocked(Slot { index, generation: Slot::ANY }, timestamp(now));
+    }
+
+    /// This process resets the key itself.
+    pub fn reset(&mut self, index: u32) {
+        self.tier.reset(Slot { index, generation: Slot::ANY });
     }
 
     /// The next question that is due, if there is one.

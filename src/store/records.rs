@@ -97,6 +97,12 @@ impl<T> Records<T> {
         }
     }
 
+    pub(in crate::store) fn remove(&mut self, slot: Slot) {
+        if self.get(slot).is_some() {
+            self.rows.remove(slot.index);
+        }
+    }
+
     pub(in crate::store) fn take_freed(&mut self) -> Option<(u32, Option<T>)> {
         self.rows.take_freed().map(|(slot, row)| (slot, row.record))
     }

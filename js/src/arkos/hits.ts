@@ -1,4 +1,8 @@
+import { errorFrom, TidegateError } from "../errors.js";
 import { type ArkosGatewayStore, checkCounted } from "./gateway-store.js";
+
+/** So many hits of a key wait to be told. */
+const MOST_UNTOLD = 1_000;
 
 /** What an increment answers. */
 export interface Counted {
@@ -13,6 +17,7 @@ export class Hits {
   readonly #key: string;
   readonly #tiers: readonly ArkosGatewayStore[];
   readonly #failed: (error: unknown) => void;
+  readonly #idle: () => void;
   #windowMs = 0;
   /** Hits that are still to be told, the one that is being told among them; and how many have been. */
   #untold = 0;
@@ -26,20 +31,24 @@ export class Hits {
   #isTelling = false;
   #pause: { readonly over: Promise<void>; readonly end: () => void } | undefined;
 
-  constructor(key: string, tiers: readonly ArkosGatewayStore[], failed: (error: unknown) => void) {
+  /** `idle` is called when nothing is left to be told. */
+  constructor(
+    key: string,
+    tiers: readonly ArkosGatewayStore[],
+    failed: (error: unknown) => void,
+    idle: () => void,
+  ) {
     this.#key = key;
     this.#tiers = tiers;
     this.#failed = failed;
-  }
-
-  get isIdle(): boolean {
-    return this.#untold === 0;
+    this.#idle = idle;
   }
 
   /** One more hit. The tiers are told at once, and of one hit after the other. */
   add(windowMs: number): void {
     this.#windowMs = windowMs;
     this.#untold += 1;
+    if (this.#untold > MOST_UNTOLD) this.#drop(1, "so many wait already");
     if (!this.#isTelling) void this.#tell();
   }
 
@@ -92,6 +101,7 @@ export class Hits {
       await this.#pause?.over;
     }
     this.#isTelling = false;
+    this.#idle();
   }
 
   async #hit(tier: ArkosGatewayStore): Promise<Counted> {
@@ -101,12 +111,24 @@ export class Hits {
   #heard(answers: Told): void {
     this.#untold -= 1;
     this.#told += 1;
-    for (const answer of answers) {
-      if (answer.status === "rejected") this.#failed(answer.reason);
-    }
     const last = answers.at(-1);
     if (last?.status === "fulfilled") this.#learn(last.value);
     else this.#lost += 1;
+    const errors = answers.flatMap((answer) => ("reason" in answer ? [answer.reason] : []));
+    for (const error of errors) this.#failed(error);
+    // Nobody is to wait for a tier that hangs as often as there are hits.
+    const hangs = errors.some((error) => errorFrom(error).code === "timeout");
+    if (hangs && this.#untold > 0) this.#drop(this.#untold, "a tier hangs");
+  }
+
+  /** Hits that no tier behind the first will be told. They stay counted here. */
+  #drop(count: number, why: string): void {
+    this.#untold -= count;
+    this.#told += count;
+    this.#lost += count;
+    this.#failed(
+      new TidegateError("store", `${count} hits are not told to the other tiers: ${why}`),
+    );
   }
 
   #learn({ count, resetAt }: Counted): void {

@@ -1,20 +1,23 @@
+import { Deadlines } from "../deadlines.js";
 import { errorFrom, TidegateError } from "../errors.js";
 import { tellStoreError } from "../guarded.js";
-import { bad, checkKey, checkOptions } from "../options.js";
+import { bad, checkKey, checkOptions, type Duration, timeoutMs } from "../options.js";
 import { ARKOS_METHODS, type ArkosGatewayStore, ttlMsOf, windowOf } from "./gateway-store.js";
 import { type Counted, Hits } from "./hits.js";
+import { TimedStore } from "./timed-store.js";
 
 export interface MultiTierOptions {
-  /** Is told what a tier threw where another one's answer stands. */
+  /** Is told what a tier threw where another one's answer stands, and which hits no tier will be told. */
   onError?: (error: unknown) => void;
+  /** How long one call may take a tier: after that it has failed. Default 5 s. */
+  timeout?: Duration;
 }
 
 /** How long a hit of a tier is remembered in those before it: nobody told how long it stays. */
 const PROMOTED_S = 1;
 /** So many keys' hits are followed. */
 const MOST_KEYS = 100_000;
-/** So many of the oldest are looked at for one that may be forgotten. */
-const MOST_LOOKS = 16;
+const DEFAULT_TIMEOUT_MS = 5_000;
 
 /**
  * Any number of Arkos stores, fastest first, whoever wrote them. Counters are answered by the first at once and told to
@@ -31,16 +34,19 @@ export class MultiTierArkosGatewayStore implements ArkosGatewayStore {
   readonly #rest: readonly ArkosGatewayStore[];
   readonly #onError: ((error: unknown) => void) | undefined;
   readonly #hits = new Map<string, Hits>();
+  /** Keys of which all is told, and that may be forgotten; that longest so in front. */
+  readonly #idle = new Set<string>();
   #clearing: Promise<void> = Promise.resolve();
 
   constructor(tiers: ArkosGatewayStore[], options: MultiTierOptions = {}) {
     checkTiers(tiers);
-    checkOptions(options, ["onError"]);
+    checkOptions(options, ["onError", "timeout"]);
     const { onError } = options;
     if (onError !== undefined && typeof onError !== "function") {
       bad("bad_policy", 'option "onError"', onError, "a function");
     }
-    const [first, ...rest] = tiers;
+    const deadlines = new Deadlines(timeoutMs(options.timeout, DEFAULT_TIMEOUT_MS));
+    const [first, ...rest] = tiers.map((tier) => new TimedStore(tier, deadlines));
     this.#first = first as ArkosGatewayStore;
     this.#rest = rest;
     this.#onError = onError;
@@ -54,7 +60,7 @@ export class MultiTierArkosGatewayStore implements ArkosGatewayStore {
     checkKey(key, "key");
     const window = windowOf(windowMs);
     if (this.#rest.length === 0) return this.#first.increment(key, window);
-    const first = await this.#trying(async () => this.#first.increment(key, window));
+    const first = await this.#trying(() => this.#first.increment(key, window));
     const hits = this.#hitsOf(key);
     if (hits === undefined) {
       const why = `hits on ${MOST_KEYS} keys wait for a tier that does not answer; this one is not told`;
@@ -105,7 +111,7 @@ export class MultiTierArkosGatewayStore implements ArkosGatewayStore {
     return isNew;
   }
 
-  /** Waits until every tier has been told what was counted before. */
+  /** Waits until every tier has been told what was counted before, or has not answered in time. */
   async flush(): Promise<void> {
     await Promise.all([...this.#hits.values()].map((hits) => hits.settled()));
   }
@@ -123,7 +129,7 @@ export class MultiTierArkosGatewayStore implements ArkosGatewayStore {
     const below = [...this.#hits].filter(([key]) => key.startsWith(prefix));
     await Promise.all(below.map(([, hits]) => hits.pause()));
     const before = below.map(([, { untold }]) => untold);
-    const answers = await Promise.allSettled(this.#tiers.map(async (tier) => tier.clear(prefix)));
+    const answers = await Promise.allSettled(this.#tiers.map((tier) => tier.clear(prefix)));
     const last = answers.pop();
     for (const [at, [key, hits]] of below.entries()) {
       // A store may clear less than begins with the prefix: what it may not have cleared is told all the same.
@@ -137,7 +143,7 @@ export class MultiTierArkosGatewayStore implements ArkosGatewayStore {
   /** Which of the tiers has the key. One that fails is passed over, unless it is the last of all. */
   async #whoHas(key: string, tiers: readonly ArkosGatewayStore[]): Promise<number | undefined> {
     for (const [at, tier] of tiers.entries()) {
-      const ask = async () => tier.has(key);
+      const ask = () => tier.has(key);
       const has = tier === this.#last ? await ask() : await this.#trying(ask);
       if (has === true) return at;
     }
@@ -145,7 +151,7 @@ export class MultiTierArkosGatewayStore implements ArkosGatewayStore {
   }
 
   async #setAll(tiers: readonly ArkosGatewayStore[], key: string, ttl: number): Promise<void> {
-    await Promise.all(tiers.map((tier) => this.#trying(async () => tier.set(key, ttl))));
+    await Promise.all(tiers.map((tier) => this.#trying(() => tier.set(key, ttl))));
   }
 
   async #trying<T>(call: () => Promise<T>): Promise<T | undefined> {
@@ -161,20 +167,16 @@ export class MultiTierArkosGatewayStore implements ArkosGatewayStore {
     let hits = this.#hits.get(key);
     if (hits === undefined) {
       if (this.#hits.size >= MOST_KEYS && !this.#dropIdle()) return undefined;
-      hits = new Hits(key, this.#rest, this.#failed);
+      hits = new Hits(key, this.#rest, this.#failed, () => this.#idle.add(key));
       this.#hits.set(key, hits);
     }
+    this.#idle.delete(key);
     return hits;
   }
 
   #dropIdle(): boolean {
-    let looked = 0;
-    for (const [key, hits] of this.#hits) {
-      if (hits.isIdle) return this.#hits.delete(key);
-      looked += 1;
-      if (looked === MOST_LOOKS) break;
-    }
-    return false;
+    const [oldest] = this.#idle;
+    return oldest !== undefined && this.#idle.delete(oldest) && this.#hits.delete(oldest);
   }
 
   /** An error of a tier that another one's answer stands in for: never silent, and nobody's rejection. */

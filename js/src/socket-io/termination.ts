@@ -22,6 +22,7 @@ async function terminate(): Promise<void> {
   const isAlone = process.listenerCount(SIGNAL) === 1;
   // The next one finds nobody who holds it up.
   if (isAlone) process.off(SIGNAL, terminate);
-  await Promise.allSettled([...wishes].map((wish) => wish()));
+  // One that throws at once keeps no other from being heard.
+  await Promise.allSettled([...wishes].map(async (wish) => wish()));
   if (isAlone) process.kill(process.pid, SIGNAL);
 }

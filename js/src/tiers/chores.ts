@@ -12,13 +12,17 @@ const MOST_UNDER_WAY = 256;
 export class Chores {
   readonly #tier: FirstTier;
   readonly #urgent: boolean;
-  readonly #limitsOf: (limiter: number) => TieredLimits;
+  readonly #limitsOf: (limiter: number) => TieredLimits | undefined;
   readonly #guard = new StoreGuard("throw");
   readonly #underWay = new Set<Promise<void>>();
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   /** `urgent`: what is to be done keeps the process alive until it is done. */
-  constructor(tier: FirstTier, urgent: boolean, limitsOf: (limiter: number) => TieredLimits) {
+  constructor(
+    tier: FirstTier,
+    urgent: boolean,
+    limitsOf: (limiter: number) => TieredLimits | undefined,
+  ) {
     this.#tier = tier;
     this.#urgent = urgent;
     this.#limitsOf = limitsOf;
@@ -26,20 +30,27 @@ export class Chores {
 
   /** Asks now; a failure is told as an event, and the core tries again when it has to. */
   ask(ask: TierAsk): void {
-    if (!this.#guard.ask(performance.now())) {
-      this.#limitsOf(ask.limiter()).giveUp(ask);
+    const limits = this.#limitsOf(ask.limiter());
+    if (limits === undefined || !this.#guard.ask(performance.now())) {
+      this.#tier.failed(ask);
+      ask.free();
       return;
     }
-    const task = this.#carry(ask).finally(() => this.#underWay.delete(task));
+    const task = this.#carry(limits, ask).finally(() => {
+      this.#underWay.delete(task);
+      this.plan();
+    });
     this.#underWay.add(task);
   }
 
-  /** Sees to it that what is due is asked when it is due. */
+  /** Sees to it that what is due is asked when it is due, and l2 can be asked. */
   plan(): void {
-    if (this.#timer !== undefined) return;
+    // With that many under way, the first that is over plans.
+    if (this.#timer !== undefined || this.#underWay.size >= MOST_UNDER_WAY) return;
     const at = this.#tier.due_at();
     if (Number.isNaN(at)) return;
-    this.#timer = setTimeout(this.#run, Math.max(0, at - monotonicNow()));
+    const waitMs = Math.max(0, at - monotonicNow(), this.#closedForMs);
+    this.#timer = setTimeout(this.#run, waitMs);
     if (!this.#urgent) (this.#timer as { unref?(): void }).unref?.();
   }
 
@@ -63,7 +74,8 @@ export class Chores {
   #run = (): void => {
     this.#timer = undefined;
     const now = monotonicNow();
-    while (this.#underWay.size < MOST_UNDER_WAY) {
+    // What cannot be asked is left where it is.
+    while (this.#underWay.size < MOST_UNDER_WAY && this.#closedForMs === 0) {
       const ask = this.#tier.due(now);
       if (ask === undefined) break;
       this.ask(ask);
@@ -71,17 +83,22 @@ export class Chores {
     this.plan();
   };
 
+  /** How long l2 is left alone. */
+  get #closedForMs(): number {
+    return this.#guard.closed_for_ms(performance.now());
+  }
+
   async #settle(slot: number): Promise<void> {
     try {
-      await this.#limitsOf(this.#tier.limiter_of(slot)).settleAt(slot);
+      await this.#limitsOf(this.#tier.limiter_of(slot))?.settleAt(slot);
     } catch (thrown) {
       tellStoreError(errorFrom(thrown));
     }
   }
 
-  async #carry(ask: TierAsk): Promise<void> {
+  async #carry(limits: TieredLimits, ask: TierAsk): Promise<void> {
     try {
-      await this.#limitsOf(ask.limiter()).carry(ask);
+      await limits.carry(ask);
       this.#guard.answered();
     } catch (thrown) {
       const error = errorFrom(thrown);

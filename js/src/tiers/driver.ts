@@ -35,11 +35,13 @@ export class TieredDriver implements Driver {
   /** Whoever shares a prefix shares blocks, and budgets of the same name. */
   readonly #sharing = new Map<string, Set<TieredLimits>>();
   /** By their numbers in the core. */
-  readonly #limits: TieredLimits[] = [];
+  readonly #limits = new Map<number, TieredLimits>();
   readonly #out: number;
   #numbers: Float64Array;
+  #isDeciding = false;
 
-  constructor(l2: Driver, mode: Mode, most: Most, syncMs: number) {
+  /** `callersClock`: callers' clocks decide in l2. */
+  constructor(l2: Driver, mode: Mode, most: Most, syncMs: number, callersClock: boolean) {
     this.#l2 = l2;
     this.mode = mode;
     this.tier = new FirstTier(
@@ -47,6 +49,7 @@ export class TieredDriver implements Driver {
       mode === "lease" ? most.leased : most.unsynced,
       syncMs,
       most.keys,
+      callersClock,
     );
     this.index = new SlotIndex(most.keys);
     this.seen = new SeenIds(most.keys);
@@ -55,14 +58,29 @@ export class TieredDriver implements Driver {
     this.#numbers = new Float64Array(wasmMemory.buffer, this.#out, 8);
     // What was admitted has to be told; a share that lies idle may lie a little longer.
     const urgent = mode === "eager";
-    this.chores = new Chores(this.tier, urgent, (limiter) => this.#limits[limiter] as TieredLimits);
+    this.chores = new Chores(this.tier, urgent, (limiter) => this.#limits.get(limiter));
     this.settle = mode === "deny-cache" ? undefined : () => this.#settle();
   }
 
   async #settle(): Promise<void> {
-    await Promise.all(this.#limits.map((limits) => limits.heardOut()));
+    await Promise.all([...this.#limits.values()].map((limits) => limits.heardOut()));
     await this.chores.settle(NONE);
   }
+
+  /** A decision is what l2 was asked last, just now: what is asked next can depend on it. */
+  get isDeciding(): boolean {
+    return this.#isDeciding;
+  }
+
+  /** l2 is asked something else, or need not be asked to decide. */
+  asks(isDecision: boolean): void {
+    this.#isDeciding = isDecision;
+    if (isDecision) queueMicrotask(this.#askedBefore);
+  }
+
+  #askedBefore = (): void => {
+    this.#isDeciding = false;
+  };
 
   /** The block in which the core tells numbers; memory that grew has left the old view without a buffer. */
   get numbers(): Float64Array {
@@ -86,10 +104,19 @@ export class TieredDriver implements Driver {
       sharing = new Set();
       this.#sharing.set(prefix, sharing);
     }
-    const index = this.index.of(`${this.#limits.length}:${prefix}`);
-    const made = new TieredLimits(this, l2, limits, index, sharing, timeoutMs);
-    this.#limits.push(made);
+    const made = new TieredLimits(this, l2, limits, prefix, sharing, timeoutMs);
+    this.#limits.set(made.limiter, made);
     return made;
+  }
+
+  /** A Limiter is closed: nothing here remembers that there was one. */
+  release({ limiter, prefix, indexName }: TieredLimits): void {
+    for (const slot of this.index.of(indexName).held()) this.tier.forget(slot);
+    this.forgetFreed();
+    this.tier.release(limiter);
+    this.index.drop(indexName);
+    this.#limits.delete(limiter);
+    if (this.#sharing.get(prefix)?.size === 0) this.#sharing.delete(prefix);
   }
 
   messages(prefix: string, timeoutMs: number): MessageDriver {

@@ -1,12 +1,13 @@
 import type { TierAsk } from "#wasm";
+import { Carried, Patience } from "../carried.js";
 import { Deadlines } from "../deadlines.js";
 import { type Decision, decisionFrom, REASONS } from "../decision.js";
+import { limiterClosed } from "../errors.js";
 import type { Limits } from "../limits.js";
 import { monotonicNow } from "../monotonic.js";
 import { type Answer, promised } from "../pending.js";
 import type { PrefixIndex } from "../slot-index.js";
 import type { LimitDriver } from "../store.js";
-import { Carried, Patience } from "./carried.js";
 import { NONE, type TieredDriver } from "./driver.js";
 
 /** What the core wants done for a call that it cannot decide by itself. */
@@ -23,42 +24,49 @@ type Told = Decision | ArrayLike<number> | undefined;
 /** The limits of one Limiter: decided here where the core can, else carried to l2 and back. */
 export class TieredLimits implements LimitDriver {
   readonly names: readonly string[];
+  /** Its number in the core. */
   readonly limiter: number;
+  readonly prefix: string;
+  readonly indexName: string;
   readonly #driver: TieredDriver;
   readonly #l2: LimitDriver;
   readonly #index: PrefixIndex;
   /** Itself and the others of its prefix. */
   readonly #sharing: Set<TieredLimits>;
-  /** The others that remember denials of a budget that is also this one's. */
+  /** Those of them, itself too, with a budget that is also this one's. */
   readonly #alike = new Set<TieredLimits>();
   readonly #deadlines: Deadlines;
   /** Who waits until l2 has answered about a slot. */
   readonly #waiting = new Map<number, (() => void)[]>();
   /** Questions under way, by slot. */
   readonly #underWay = new Map<number, number>();
+  #isClosed = false;
 
   constructor(
     driver: TieredDriver,
     l2: LimitDriver,
     limits: Limits,
-    index: PrefixIndex,
+    prefix: string,
     sharing: Set<TieredLimits>,
     timeoutMs: number,
   ) {
     this.#driver = driver;
     this.#l2 = l2;
-    this.#index = index;
     this.#sharing = sharing;
     this.#deadlines = new Deadlines(timeoutMs);
     this.names = limits.names;
-    if (driver.mode === "deny-cache") this.#meet();
+    this.prefix = prefix;
     sharing.add(this);
+    this.#meet();
     const node = crypto.getRandomValues(new Uint32Array(1))[0] as number;
     this.limiter = driver.tier.register(limits.set, node);
+    this.indexName = `${this.limiter}:${prefix}`;
+    this.#index = driver.index.of(this.indexName);
   }
 
   atOnce(key: string, cost: number): Decision | undefined {
-    const slot = this.#index.get(key);
+    this.#driver.asks(false);
+    const slot = this.#slotOf(key);
     if (slot === undefined) return undefined;
     const { tier, chores } = this.#driver;
     const reason = tier.decide(this.limiter, slot, cost, monotonicNow());
@@ -84,30 +92,37 @@ export class TieredLimits implements LimitDriver {
     return promised(this.#l2.peek(key, cost));
   }
 
-  async refund(key: string, cost: number): Promise<void> {
-    if (this.#driver.mode === "eager") await this.#settle(key);
-    await this.#changing(key, "refunded", () => this.#l2.refund(key, cost));
+  /** Of what was admitted here too, so that is told first. */
+  refund(key: string, cost: number): Promise<void> {
+    const change = () => this.#l2.refund(key, cost);
+    return this.#changing(key, change, (limits) => limits.#refunded(key), [this]);
   }
 
-  async block(key: string, durationMs: number): Promise<void> {
-    if (this.#driver.mode === "eager") await this.#settle(key);
-    await this.#changing(key, "changed", () => this.#l2.block(key, durationMs));
+  block(key: string, durationMs: number): Promise<void> {
+    const change = () => this.#l2.block(key, durationMs);
+    return this.#changing(key, change, (limits) => limits.#blocked(key));
   }
 
-  async unblock(key: string): Promise<void> {
-    await this.#changing(key, "refunded", () => this.#l2.unblock(key));
+  unblock(key: string): Promise<void> {
+    const change = () => this.#l2.unblock(key);
+    return this.#changing(key, change, (limits) => limits.#refunded(key));
   }
 
-  async reset(key: string): Promise<void> {
-    if (this.#driver.mode === "eager") await this.#settle(key);
-    await this.#changing(key, "changed", () => this.#l2.reset(key));
+  /** What was admitted before is told before; others keep their shares of budgets of other names. */
+  reset(key: string): Promise<void> {
+    const change = () => this.#l2.reset(key);
+    const forget = (limits: TieredLimits) =>
+      this.#alike.has(limits) ? limits.#reset(key) : limits.#refunded(key);
+    return this.#changing(key, change, forget, this.#alike);
   }
 
   async close(): Promise<void> {
     await this.heardOut();
     await this.#driver.chores.settle(this.limiter);
+    this.#isClosed = true;
     this.#sharing.delete(this);
     for (const limits of this.#alike) limits.#alike.delete(this);
+    this.#driver.release(this);
     await this.#l2.close();
   }
 
@@ -127,12 +142,6 @@ export class TieredLimits implements LimitDriver {
     });
   }
 
-  /** A question that is not asked after all. */
-  giveUp(ask: TierAsk): void {
-    this.#driver.tier.failed(ask);
-    ask.free();
-  }
-
   /** Waits until the questions that are under way now have been answered, or given up. */
   async heardOut(): Promise<void> {
     await Promise.all([...this.#underWay.keys()].map((slot) => this.#heard(slot)));
@@ -150,7 +159,8 @@ export class TieredLimits implements LimitDriver {
 
   async #consume(key: string, cost: number, patience: Patience): Promise<Decision> {
     for (;;) {
-      const known = this.#index.get(key);
+      if (this.#isClosed) throw limiterClosed();
+      const known = this.#slotOf(key);
       const { tier } = this.#driver;
       const verdict = tier.ask(this.limiter, known ?? NONE, cost, monotonicNow());
       const slot = this.#driver.numbers[SLOT] as number;
@@ -178,10 +188,15 @@ export class TieredLimits implements LimitDriver {
 
   /** What was charged may make others that were denied the same budget wait for longer, or for another limit. */
   #decided(key: string, decision: Decision): Decision {
-    if (decision.allowed) {
-      for (const limits of this.#alike) limits.#forget(key, "refunded");
+    if (decision.allowed && this.#driver.mode === "deny-cache") {
+      for (const limits of this.#alike) if (limits !== this) limits.#refunded(key);
     }
     return decision;
+  }
+
+  /** None once this is closed: the index is another's then. */
+  #slotOf(key: string): number | undefined {
+    return this.#isClosed ? undefined : this.#index.get(key);
   }
 
   #place(key: string, slot: number): void {
@@ -191,6 +206,7 @@ export class TieredLimits implements LimitDriver {
 
   #put(key: string, ask: TierAsk): Answer<Told> {
     const plain = ask.plain();
+    this.#driver.asks(plain !== undefined);
     if (plain !== undefined) return this.#l2.consume(key, plain);
     return (this.#l2.ask as NonNullable<LimitDriver["ask"]>)(key, ask);
   }
@@ -217,30 +233,52 @@ export class TieredLimits implements LimitDriver {
 
   /** Tells l2 what it does not know of a key. A share is the core's to give back, or to forget. */
   async #settle(key: string): Promise<void> {
-    const slot = this.#index.get(key);
+    const slot = this.#slotOf(key);
     if (slot !== undefined) await this.settleAt(slot);
   }
 
-  /** Runs a change of this process's own; whoever shares the prefix forgets what it knew, before and after. */
+  /**
+   * Runs a change of this process's own, unless its caller has given it up; whoever shares the prefix forgets what
+   * it knew, before and after. `first`: whose admissions l2 has to know of before.
+   */
   async #changing(
     key: string,
-    kind: "changed" | "refunded",
     change: () => Answer<void>,
+    forget: (limits: TieredLimits) => void,
+    first: Iterable<TieredLimits> = [],
   ): Promise<void> {
-    const forget = () => {
-      for (const limits of this.#sharing) limits.#forget(key, kind);
-    };
-    forget();
+    if (this.#driver.mode === "eager") await this.#settleFirst(key, first);
+    this.#sharing.forEach(forget);
     try {
       await promised(change());
     } finally {
-      forget();
+      this.#sharing.forEach(forget);
     }
   }
 
-  #forget(key: string, kind: "changed" | "refunded"): void {
-    const slot = this.#index.get(key);
-    if (slot !== undefined) this.#driver.tier[kind](slot);
+  async #settleFirst(key: string, those: Iterable<TieredLimits>): Promise<void> {
+    const patience = new Patience(this.#deadlines);
+    try {
+      await Promise.all(Array.from(those, (limits) => limits.#settle(key)));
+      patience.check();
+    } finally {
+      patience.end();
+    }
+  }
+
+  #refunded(key: string): void {
+    const slot = this.#slotOf(key);
+    if (slot !== undefined) this.#driver.tier.refunded(slot);
+  }
+
+  #blocked(key: string): void {
+    const slot = this.#slotOf(key);
+    if (slot !== undefined) this.#driver.tier.blocked(slot, monotonicNow());
+  }
+
+  #reset(key: string): void {
+    const slot = this.#slotOf(key);
+    if (slot !== undefined) this.#driver.tier.reset(slot);
   }
 
   #numbersOf(told: Told): Float64Array {

@@ -1,10 +1,10 @@
 import type { MessageCall } from "#wasm";
+import { Carried } from "../carried.js";
 import { Deadlines } from "../deadlines.js";
 import { monotonicNow } from "../monotonic.js";
 import type { Answer } from "../pending.js";
 import type { PrefixIndex } from "../slot-index.js";
 import type { MessageDriver, MessageReply } from "../store.js";
-import { Carried } from "./carried.js";
 import { NONE, type TieredDriver } from "./driver.js";
 
 /** Ids that this process finished itself are known here; of all others l2 alone knows. */
@@ -13,21 +13,28 @@ export class TieredMessages implements MessageDriver {
   readonly #index: PrefixIndex;
   readonly #l2: MessageDriver;
   readonly #deadlines: Deadlines;
+  readonly admit?: (id: string, claim: MessageCall) => Answer<MessageReply>;
 
   constructor(driver: TieredDriver, index: PrefixIndex, l2: MessageDriver, timeoutMs: number) {
     this.#driver = driver;
     this.#index = index;
     this.#l2 = l2;
     this.#deadlines = new Deadlines(timeoutMs);
+    const admit = l2.admit?.bind(l2);
+    if (admit !== undefined) this.admit = (id, claim) => this.#known(id, claim) ?? admit(id, claim);
+  }
+
+  /** A decision that was made here is in no call that a claim could go with. */
+  get admits(): boolean {
+    return this.#driver.isDeciding && this.#l2.admits === true;
   }
 
   call(id: string, call: MessageCall, sender?: string): Answer<MessageReply> {
+    const reply = this.#known(id, call);
+    if (reply !== undefined) return reply;
     const { seen } = this.#driver;
     const known = this.#index.get(id);
-    if (known !== undefined) {
-      const reply = seen.answer(known, call, monotonicNow()) as MessageReply | undefined;
-      if (reply !== undefined) return reply;
-    }
+    this.#driver.asks(false);
     const question = seen.ask(known ?? NONE, call, monotonicNow());
     const slot = question.slot();
     this.#forgetFreed();
@@ -40,6 +47,12 @@ export class TieredMessages implements MessageDriver {
       told,
       failed: told,
     });
+  }
+
+  #known(id: string, call: MessageCall): MessageReply | undefined {
+    const slot = this.#index.get(id);
+    if (slot === undefined) return undefined;
+    return this.#driver.seen.answer(slot, call, monotonicNow()) as MessageReply | undefined;
   }
 
   #forgetFreed(): void {

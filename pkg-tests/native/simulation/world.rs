@@ -4,12 +4,12 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
 use tidegate::op::{self, Op, Reply, Write};
-use tidegate::tier::{Ask, Mode, Question, Tier, Verdict, over_admission_bound};
+use tidegate::tier::{Ask, Mode, Question, TRUSTED_FOR, Tier, Verdict, over_admission_bound};
 use tidegate::{
     Algorithm, Clock, Delta, Limit, LimitOptions, Limits, Millis, Shape, Share, Slot, Timestamp,
 };
 
-use crate::audit::{Admission, Audit};
+use crate::audit::{Admission, Audit, Grant, SET_BACK};
 use crate::random::Random;
 
 const DEADLINE_US: u64 = 300_000;
@@ -48,10 +48,12 @@ pub(crate) enum Sabotage {
     UnsyncedUnbounded,
     /// A node's picture of the store's clock runs ahead.
     ClockAhead,
+    /// A window that has not begun is taken for one that has.
+    WindowsSeemBegun,
 }
 
 impl Sabotage {
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::NumbersChange,
         Self::SpansForgotten,
         Self::GivenBackTwice,
@@ -60,6 +62,7 @@ impl Sabotage {
         Self::GrantsDouble,
         Self::UnsyncedUnbounded,
         Self::ClockAhead,
+        Self::WindowsSeemBegun,
     ];
 
     pub(crate) fn mode(self) -> fn(&mut Random) -> Mode {
@@ -139,11 +142,14 @@ enum Event {
     ClockSet { ahead_us: i64 },
     Pause { node: usize, us: u64 },
     Kill { node: usize },
+    Block { key: String, us: u64 },
 }
 
 /// What the shared store answered, and when by the clock that judges.
 #[derive(Clone, Copy, Debug)]
 struct Answer {
+    /// Tells it from others.
+    number: u64,
     share: Option<Share>,
     /// The share's window, apart from one of the same name before the clock was set back.
     span: u64,
@@ -156,6 +162,7 @@ struct Answer {
 struct Flight {
     ask: Ask,
     key: String,
+    sent_us: u64,
     /// Whether a client waits for the decision.
     called: bool,
 }
@@ -188,6 +195,9 @@ pub(crate) struct World {
     /// How far the store's clock was set ahead in all.
     skipped_us: u64,
     times_set_back: u64,
+    clock_was_set: bool,
+    /// From when until when keys were blocked.
+    blocks: HashMap<String, Vec<(u64, u64)>>,
     audit: Audit,
 }
 
@@ -201,7 +211,7 @@ impl World {
         }
         let nodes = (0..plan.nodes)
             .map(|number| {
-                let mut tier = Tier::new(mode, 1_000);
+                let mut tier = Tier::new(mode, Clock::Store, 1_000);
                 let limiter = tier.register(plan.limits.clone(), number as u64);
                 Node {
                     tier,
@@ -231,6 +241,8 @@ impl World {
             first_clock_us,
             skipped_us: 0,
             times_set_back: 0,
+            clock_was_set: false,
+            blocks: HashMap::new(),
             audit: Audit::default(),
         };
         world.schedule_calls();
@@ -252,7 +264,7 @@ impl World {
 
     fn schedule_troubles(&mut self) {
         // The onlooker's windows are aligned to a clock that nobody sets.
-        let kinds = if matches!(self.plan.shape(), Shape::Sliding(_)) { 2 } else { 3 };
+        let kinds = if matches!(self.plan.shape(), Shape::Sliding(_)) { 3 } else { 4 };
         for _ in 0..self.plan.troubles {
             let at = self.plan.random.between(0, self.plan.lasts_us);
             let node = self.plan.random.between(0, self.plan.nodes as u64 - 1) as usize;
@@ -263,13 +275,14 @@ impl World {
                     self.at(at, Event::Store { up: false });
                     self.at(at + us, Event::Store { up: true });
                 }
-                3 => {
+                4 => {
                     let back = self.plan.random.chance(50);
                     let ahead_us = if back { -(us as i64) } else { us as i64 };
                     self.at(at, Event::ClockSet { ahead_us });
                 }
                 1 => self.at(at, Event::Pause { node, us }),
-                _ => self.at(at, Event::Kill { node }),
+                2 => self.at(at, Event::Kill { node }),
+                _ => self.at(at, Event::Block { key: "key 0".into(), us: 2 * us }),
             }
         }
     }
@@ -282,15 +295,11 @@ impl World {
 
     pub(crate) fn run(mut self) {
         self.events_until_none();
-        let all_live = self.nodes.iter().all(|node| node.alive);
         self.settle();
         let shape = self.plan.shape();
-        // A window that ended took its share with it; so did a bucket that leaked meanwhile.
-        let lasting = matches!(shape, Shape::Fixed(fixed) if fixed.window_ms() >= 60_000);
-        self.audit.shares_add_up(self.plan.is_quiet() && lasting);
-        self.audit.deltas_add_up(all_live);
+        self.audit.adds_up(self.now_us, self.clock_was_set, |node| self.nodes[node].alive);
         let bound = over_admission_bound(self.plan.mode, &shape, self.plan.nodes as u64);
-        self.audit.within(&shape, bound);
+        self.audit.within(&shape, bound, self.clock_was_set);
     }
 
     fn events_until_none(&mut self) {
@@ -355,11 +364,13 @@ impl World {
             Event::Store { up } => self.store_is_up = up,
             Event::ClockSet { ahead_us } => {
                 self.clock_us += ahead_us;
+                self.clock_was_set = true;
                 self.times_set_back += u64::from(ahead_us < 0);
                 self.skipped_us += u64::try_from(ahead_us).unwrap_or(0);
             }
             Event::Pause { node, us } => self.nodes[node].paused_until = self.now_us + us,
             Event::Kill { node } => self.nodes[node].alive = false,
+            Event::Block { key, us } => self.block(&key, us),
         }
     }
 
@@ -414,17 +425,41 @@ impl World {
         let at_ms = self.judged_ms();
         if matches!(self.plan.mode, Mode::Eager { .. }) {
             let span = self.nodes[node].spans[key];
-            self.audit.admitted(key, Admission { at_ms, units, span });
-            self.audit.ahead(node, key, units);
+            self.audit.ahead(node, key, Admission { at_ms, units, span });
         } else {
             self.audit.spent(node, key, units, at_ms, self.now_us);
+            // Whoever holds a share hears of a block in time.
+            let trusted_us = 1_000 * TRUSTED_FOR.as_ms();
+            let late =
+                |(from, until): &(u64, u64)| (from + trusted_us..*until).contains(&self.now_us);
+            let blocked = self.blocks.get(key).and_then(|blocks| blocks.iter().find(|b| late(b)));
+            assert!(
+                blocked.is_none() || self.clock_was_set,
+                "node {node} spends {key} at {}, blocked {blocked:?}",
+                self.now_us
+            );
         }
     }
 
-    /// What a node alone repeats of a denial is what the store would say, but for as long as its answer took.
+    /// Somebody else blocks a key.
+    fn block(&mut self, key: &str, us: u64) {
+        let duration = Millis::from_ms(us / 1_000);
+        let (_, write) = self.step_of(key, &Op::Block { duration });
+        self.write(key, write);
+        let blocks = self.blocks.entry(key.into()).or_default();
+        // The last one counts.
+        for (_, until) in blocks.iter_mut() {
+            *until = self.now_us.min(*until);
+        }
+        blocks.push((self.now_us, self.now_us + us - 1_000));
+    }
+
+    /// What a node alone repeats of a denial is what the store would say, but for as long as its answer took,
+    /// and where no other call is under way that may have been admitted meanwhile.
     fn denied_here(&self, key: &str, cost: u64, told: Option<Millis>) {
+        let mut flights = self.nodes.iter().flat_map(|node| node.flights.values());
         let alone = self.plan.nodes == 1 && self.plan.is_quiet();
-        if !alone || self.plan.mode != Mode::DenyCache {
+        if !alone || flights.any(|flight| flight.key == key) || self.plan.mode != Mode::DenyCache {
             return;
         }
         let Reply::Share(share) = self.step(key, Question::Consume { cost }).0 else {
@@ -465,12 +500,14 @@ impl World {
                 self.number_of(delta)
             }
             Question::GiveBack { delta } => {
-                self.audit.returned(node, &key, delta.units);
+                self.audit.returned(node, &key, delta.units, delta.span.as_ms(), self.now_us);
                 self.number_of(delta)
             }
             _ => 0,
         };
-        self.nodes[node].flights.insert(message, Flight { ask, key: key.clone(), called });
+        self.nodes[node]
+            .flights
+            .insert(message, Flight { ask, key: key.clone(), sent_us: self.now_us, called });
         self.at(self.now_us + DEADLINE_US, Event::Deadline { node, message });
         self.deliver(
             |key, question| Event::Arrive { node, message, key, question, number },
@@ -523,29 +560,44 @@ impl World {
 
     fn answer(&mut self, node: usize, message: u64, answer: Option<Answer>) {
         let Some(flight) = self.nodes[node].flights.remove(&message) else { return };
-        let now = self.local(node);
-        let Flight { ask, key, called } = flight;
         match answer {
-            None => self.nodes[node].tier.failed(&ask),
-            Some(Answer { share: None, .. }) => self.nodes[node].tier.given_back(&ask),
-            Some(Answer { share: Some(share), span, at_ms, ends_us }) => {
-                if called && share.decision.allowed() {
-                    let units = cost_of(&ask.question);
-                    self.audit.admitted(&key, Admission { at_ms, units, span });
-                }
-                if share.granted > 0 {
-                    self.audit.granted(node, &key, share.granted, span, ends_us);
-                }
-                self.nodes[node].spans.insert(key.clone(), span);
-                let share = self.told(share, at_ms);
+            None => self.nodes[node].tier.failed(&flight.ask),
+            Some(Answer { share: None, .. }) => self.nodes[node].tier.given_back(&flight.ask),
+            Some(answer @ Answer { share: Some(share), .. }) => {
+                self.onlooker_hears(node, &flight, &share, answer);
+                let now = self.local(node);
+                let share = self.told(share, answer.at_ms);
                 let tier = &mut self.nodes[node].tier;
-                match ask.question {
-                    Question::Consume { .. } => tier.decided(&ask, &share.decision, now),
-                    _ => tier.shared(&ask, &share, now),
+                match flight.ask.question {
+                    Question::Consume { .. } => tier.decided(&flight.ask, &share.decision, now),
+                    _ => tier.shared(&flight.ask, &share, now),
                 }
             }
         }
-        self.wake(node, &key);
+        self.wake(node, &flight.key);
+    }
+
+    /// What the answer that arrives makes of the units.
+    fn onlooker_hears(&mut self, node: usize, flight: &Flight, share: &Share, answer: Answer) {
+        let Answer { number, span, at_ms, ends_us, .. } = answer;
+        self.audit.heard(number);
+        if flight.called && share.decision.allowed() {
+            let units = cost_of(&flight.ask.question);
+            self.audit.admitted(&flight.key, Admission { at_ms, units, span });
+        }
+        if share.granted > 0 {
+            let kept_until_us = self.kept_until_us(node, flight.sent_us, share.holds_for);
+            let grant = Grant { units: share.granted, span, ends_us, kept_until_us };
+            self.audit.granted(node, &flight.key, grant);
+        }
+        self.nodes[node].spans.insert(flight.key.clone(), span);
+    }
+
+    /// Until when a node may keep a share, by its own clock: as if it had been charged as it was asked for.
+    fn kept_until_us(&self, node: usize, sent_us: u64, holds_for: Millis) -> u64 {
+        let offset_us = self.nodes[node].offset_us;
+        let sent_ms = (sent_us + offset_us) / 1_000;
+        ((sent_ms + holds_for.as_ms().saturating_sub(1)) * 1_000).saturating_sub(offset_us)
     }
 
     /// What a tier is told, which is the truth unless somebody meddles.
@@ -558,6 +610,7 @@ impl World {
                 share.holds_for = Millis::from_ms(holds_ms + 2 * late_ms);
             }
             Sabotage::GrantsDouble => share.granted *= 2,
+            Sabotage::WindowsSeemBegun => share.state.level = share.state.level.max(1),
             Sabotage::ClockAhead => share.now = share.now.plus(Millis::from_ms(300)),
             _ => {}
         }
@@ -597,35 +650,54 @@ impl World {
         }
         self.watch(node, key, question, number);
         let (reply, write) = self.step(key, question);
-        match write {
-            Write::Keep => {}
-            Write::Delete => drop(self.store.remove(key)),
-            Write::Put(record, ttl) => {
-                let text = op::encode(&record).expect("a record that fits");
-                self.store.insert(key.into(), (text, now.plus(ttl).as_ms()));
-            }
-        }
-        let at_ms = self.judged_ms();
+        self.write(key, write);
+        self.count += 1;
+        let (number, at_ms) = (self.count, self.judged_ms());
         let Reply::Share(share) = reply else {
-            return Answer { share: None, span: 0, at_ms, ends_us: 0 };
+            return Answer { number, share: None, span: 0, at_ms, ends_us: 0 };
         };
+        let admitted = if share.decision.allowed() { cost_of(&question) } else { 0 };
+        self.audit.charged(key, number, admitted + share.granted);
+        if matches!(self.plan.shape(), Shape::Fixed(_)) && share.state.level > 0 {
+            self.audit.begun(key, share.span.as_ms());
+        }
         let into_ms_us = (self.now_us + self.first_clock_us) % 1_000;
         let ends_us = self.now_us - into_ms_us.min(self.now_us)
             + 1_000 * self.left_of(share.span.as_ms(), now.as_ms());
-        let span = share.span.as_ms() + (self.times_set_back << 50);
-        Answer { share: Some(share), span, at_ms, ends_us }
+        let span = share.span.as_ms() + self.times_set_back * SET_BACK;
+        Answer { number, share: Some(share), span, at_ms, ends_us }
     }
 
-    /// How much of a window is left; of a bucket's all.
+    /// How much of a window is left; of a bucket, until all has leaked that can be charged.
     fn left_of(&self, span_ms: u64, now_ms: u64) -> u64 {
         match self.plan.shape() {
-            Shape::Bucket(_) => u64::MAX / 4_000,
+            Shape::Bucket(bucket) => (bucket.burst() * bucket.window_ms()).div_ceil(bucket.rate()),
             Shape::Fixed(fixed) => (span_ms + fixed.window_ms()).saturating_sub(now_ms),
             Shape::Sliding(sliding) => (span_ms + sliding.window_ms()).saturating_sub(now_ms),
         }
     }
 
+    fn write(&mut self, key: &str, write: Write) {
+        match write {
+            Write::Keep => {}
+            Write::Delete => drop(self.store.remove(key)),
+            Write::Put(record, ttl) => {
+                let text = op::encode(&record).expect("a record that fits");
+                self.store.insert(key.into(), (text, self.store_clock().plus(ttl).as_ms()));
+            }
+        }
+    }
+
     fn step(&self, key: &str, question: Question) -> (Reply, Write) {
+        // The tiers of one mode need only the decision; the window of it is the audit's.
+        let op = match question {
+            Question::Consume { cost } => Op::Reserve { limits: &self.plan.limits, cost, units: 0 },
+            _ => question.op(&self.plan.limits),
+        };
+        self.step_of(key, &op)
+    }
+
+    fn step_of(&self, key: &str, op: &Op<'_>) -> (Reply, Write) {
         let now = self.store_clock();
         // What is over may be there still, or not.
         let kept = self
@@ -633,12 +705,7 @@ impl World {
             .get(key)
             .filter(|(_, until)| now.as_ms() < *until || now.as_ms().is_multiple_of(2));
         let record = kept.map(|(text, _)| op::decode(text).expect("what was written"));
-        let op: Op<'_> = match question {
-            // The tiers of this mode need only the decision; the window of it is the audit's.
-            Question::Consume { cost } => Op::Reserve { limits: &self.plan.limits, cost, units: 0 },
-            _ => question.op(&self.plan.limits),
-        };
-        op::step(record, &op, now, Clock::Store).expect("an operation of ours")
+        op::step(record, op, now, Clock::Store).expect("an operation of ours")
     }
 
     /// Looks what a delta is going to do: it counts once, if its window is still open, and never again.
@@ -660,23 +727,31 @@ impl World {
         } else {
             state(Question::Add { delta: Some(delta), cost: 0 })
         };
-        let open = self.is_open(delta.span.as_ms(), self.store_clock().as_ms());
-        let is_add = matches!(question, Question::Add { .. });
         if before != after {
-            self.audit.counted(key, node as u64, number, self.times_set_back);
-        } else if is_add && open {
-            assert!(self.audit.is_settled(key, node as u64, number), "{delta:?} is dropped");
-        } else if is_add {
-            self.audit.late(key, node as u64, number);
+            let is_new = self.audit.counted(key, node as u64, number, self.times_set_back);
+            if is_new && matches!(question, Question::Add { .. }) {
+                self.audit.added(key, delta.units);
+            }
+        } else if matches!(question, Question::Add { .. }) {
+            self.dropped(node, key, number);
         }
     }
 
-    fn is_open(&self, span_ms: u64, now_ms: u64) -> bool {
-        match self.plan.shape() {
-            Shape::Bucket(_) => now_ms.saturating_sub(span_ms) <= 60_000,
-            Shape::Fixed(fixed) => now_ms < span_ms + fixed.window_ms(),
-            Shape::Sliding(sliding) => now_ms < span_ms + 2 * sliding.window_ms(),
-        }
+    /// A delta counted nothing. Where a clock was set nobody knows whether its window is over.
+    fn dropped(&mut self, node: usize, key: &str, number: u64) {
+        let (now_ms, clock_was_set) = (self.judged_ms(), self.clock_was_set);
+        let shape = self.plan.shape();
+        let (window_ms, is_over): (u64, Box<dyn Fn(u64) -> bool>) = match shape {
+            Shape::Bucket(_) => (0, Box::new(move |at| now_ms > at + 60_000)),
+            Shape::Fixed(fixed) => {
+                (fixed.window_ms(), Box::new(move |began| now_ms >= began + fixed.window_ms()))
+            }
+            Shape::Sliding(sliding) => {
+                let window = sliding.window_ms();
+                (0, Box::new(move |at| now_ms / window > at / window + 1))
+            }
+        };
+        self.audit.late((node, key), number, window_ms, |began| clock_was_set || is_over(began));
     }
 }
 

@@ -58,6 +58,7 @@ impl Mirror {
         cost: u64,
         most: u64,
         now: Timestamp,
+        clock: Clock,
     ) -> Option<Decision> {
         let mixed = self.pending > 0 && self.pending_span != self.span;
         let closed = self.deciding || self.stale || now >= self.until;
@@ -67,7 +68,7 @@ impl Mirror {
         // Behind the shared store's clock by as long as the answer was on its way, so that less has leaked.
         let store_now = self.told_at.plus(now.since(self.heard));
         let mut state = self.state;
-        let decision = limit.consume(&mut state, cost, store_now, Clock::Store);
+        let decision = limit.consume(&mut state, cost, store_now, clock);
         if !decision.allowed() {
             let fresh = now.since(self.heard) < TRUSTED_FOR;
             return fresh.then_some(decision);
@@ -103,12 +104,13 @@ impl Mirror {
         share: &Share,
         current: bool,
         now: Timestamp,
+        clock: Clock,
     ) {
         self.failed();
         if matches!(ask.question, Question::Add { delta: Some(_), .. }) {
             self.sent = None;
         }
-        let mut view = shape.view(share.state, share.now, Clock::Store);
+        let mut view = shape.view(share.state, share.now, clock);
         shape.add(&mut view, self.pending, self.pending_span, share.now);
         self.state = view.state;
         (self.span, self.told_at) = (share.span, share.now);

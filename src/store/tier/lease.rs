@@ -4,6 +4,9 @@ use super::{Ask, Question, TRUSTED_FOR};
 use crate::limit::{Decision, Limit, Reason, SHARES, Shape, Share};
 use crate::time::{Millis, Timestamp};
 
+/// A share in use is confirmed ahead of need, early enough for the answer to come in time.
+const CONFIRMED_AGAIN_AFTER: Millis = Millis::from_ms(500);
+
 /// The most units of a key that one node holds.
 pub(super) const fn largest(most: u64, capacity: u64) -> u64 {
     let share = capacity / SHARES;
@@ -29,6 +32,10 @@ pub(super) struct Lease {
     reset_after: Millis,
     /// When that was heard; zero when it never was.
     heard: Timestamp,
+    /// When the newest question was asked whose answer knew of no block.
+    confirmed: Option<Timestamp>,
+    /// When a block was heard of: questions that were asked until then may not have known.
+    doubted: Timestamp,
     used: Timestamp,
 }
 
@@ -42,10 +49,10 @@ impl Lease {
         until.unwrap_or_default().max(self.heard.plus(TRUSTED_FOR))
     }
 
-    /// Spends units that are held; none when they do not suffice.
+    /// Spends units that are held; none when they do not suffice, or when another node may have blocked the key.
     pub(super) fn spend(&mut self, limit: &Limit, cost: u64, now: Timestamp) -> Option<Decision> {
         self.drop_over(now);
-        if cost > self.held() {
+        if cost > self.held() || !self.confirmed_within(TRUSTED_FOR, now) {
             return None;
         }
         let mut left = cost;
@@ -66,12 +73,15 @@ impl Lease {
         })
     }
 
-    /// Whether to ask ahead of need: half of the share is spent, or a block may have come.
+    /// Whether to ask ahead of need: half of the share is spent, or half the time that it is trusted is over.
     pub(super) fn wants_more(&self, most: u64, now: Timestamp) -> bool {
-        let used_since = self.used >= self.heard;
-        let stale = now.since(self.heard) >= TRUSTED_FOR && used_since && self.held() > 0;
+        let stale = !self.confirmed_within(CONFIRMED_AGAIN_AFTER, now) && self.held() > 0;
         let low = self.units_wanted(most) > 0 && self.held() <= most / 2 && self.held() > 0;
         !self.asking && (stale || low && self.remaining >= SHARES)
+    }
+
+    fn confirmed_within(&self, span: Millis, now: Timestamp) -> bool {
+        self.confirmed.is_some_and(|confirmed| now.since(confirmed) < span)
     }
 
     fn units_wanted(&self, most: u64) -> u64 {
@@ -93,8 +103,8 @@ impl Lease {
         units
     }
 
-    /// The answer. What was granted before this node changed the key itself, or while a block is in force,
-    /// is not spent.
+    /// The answer. What was granted before this node reset the key is not spent; while a block is in force,
+    /// nothing is.
     pub(super) fn told(
         &mut self,
         shape: &Shape,
@@ -105,6 +115,12 @@ impl Lease {
     ) {
         self.failed(ask);
         self.heard = now;
+        match share.decision.reason {
+            Reason::Blocked => self.doubt(now),
+            // That comes before a block.
+            Reason::Never => {}
+            Reason::Ok | Reason::Limited => self.confirm(ask.sent),
+        }
         self.remaining = share.decision.remaining.saturating_sub(share.granted);
         self.reset_after = share.decision.reset_after;
         if !current {
@@ -145,6 +161,18 @@ impl Lease {
 
     pub(super) fn forget(&mut self) {
         self.portions = Default::default();
+    }
+
+    /// A question that was asked then was answered, and there was no block.
+    fn confirm(&mut self, asked: Timestamp) {
+        if asked > self.doubted {
+            self.confirmed = self.confirmed.max(Some(asked));
+        }
+    }
+
+    /// There is a block: what is held is not spent until the shared store knows of none.
+    pub(super) fn doubt(&mut self, now: Timestamp) {
+        (self.confirmed, self.doubted) = (None, now);
     }
 
     fn drop_over(&mut self, now: Timestamp) {

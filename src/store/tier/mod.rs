@@ -20,7 +20,7 @@ use super::records::Records;
 use super::slots::{Full, Slot};
 use crate::limit::{Decision, Delta, Limit, Limits, Reason, Shape, Share};
 use crate::op::Op;
-use crate::time::{Millis, Timestamp};
+use crate::time::{Clock, Millis, Timestamp};
 
 /// How long what the shared store said is believed, where another node may have changed it since.
 pub const TRUSTED_FOR: Millis = Millis::from_ms(1_000);
@@ -203,7 +203,11 @@ impl Registered {
 /// The first tier: rows by slot, as the memory table has them.
 pub struct Tier {
     mode: Mode,
-    limiters: Vec<Registered>,
+    /// Whose clock decides in the shared store.
+    clock: Clock,
+    /// By number. That of one which was released is given to another.
+    limiters: Vec<Option<Registered>>,
+    released: Vec<u32>,
     rows: Records<Row>,
     due: VecDeque<(Timestamp, Slot)>,
 }
@@ -211,20 +215,45 @@ pub struct Tier {
 impl Tier {
     /// A tier that remembers at most so many keys. Beyond them the shared store decides.
     #[must_use]
-    pub fn new(mode: Mode, most_keys: u32) -> Self {
-        Self { mode, limiters: Vec::new(), rows: Records::new(most_keys), due: VecDeque::new() }
+    pub fn new(mode: Mode, clock: Clock, most_keys: u32) -> Self {
+        Self {
+            mode,
+            clock,
+            limiters: Vec::new(),
+            released: Vec::new(),
+            rows: Records::new(most_keys),
+            due: VecDeque::new(),
+        }
     }
 
     /// Makes a Limiter's limits known. `node` is nobody else's: deltas are counted once by it.
     pub fn register(&mut self, limits: Limits, node: u64) -> u32 {
-        self.limiters.push(Registered { limits, node, seq: 0 });
-        u32::try_from(self.limiters.len().saturating_sub(1)).unwrap_or(u32::MAX)
+        let number = self.released.pop().unwrap_or_else(|| {
+            self.limiters.push(None);
+            u32::try_from(self.limiters.len().saturating_sub(1)).unwrap_or(u32::MAX)
+        });
+        if let Some(place) = self.limiters.get_mut(number as usize) {
+            *place = Some(Registered { limits, node, seq: 0 });
+        }
+        number
     }
 
-    /// A registered Limiter's limits.
-    #[must_use]
-    pub fn limits(&self, limiter: u32) -> Option<&Limits> {
-        self.limiters.get(limiter as usize).map(|registered| &registered.limits)
+    /// Forgets a Limiter that is closed, once all of its keys are forgotten.
+    pub fn release(&mut self, limiter: u32) {
+        let known = self.limiters.get_mut(limiter as usize).and_then(Option::take);
+        if known.is_some() {
+            self.released.push(limiter);
+        }
+    }
+
+    /// Forgets a key of a Limiter that is closed.
+    pub fn forget(&mut self, slot: Slot) {
+        self.rows.remove(slot);
+    }
+
+    /// A registered Limiter.
+    fn registered(&self, limiter: u32) -> Option<&Registered> {
+        self.limiters.get(limiter as usize)?.as_ref()
     }
 
     /// Decides without the shared store, if that can be; and what to ask meanwhile, ahead of need.
@@ -260,7 +289,7 @@ impl Tier {
         now: Timestamp,
     ) -> Option<Decision> {
         let mode = self.mode;
-        let limit = self.limiters.get(limiter as usize)?.limit()?;
+        let limit = self.limiters.get(limiter as usize)?.as_ref()?.limit()?;
         let row = self.rows.get_mut(slot)?;
         if let Some(decision) = row.denials.answer(cost, now) {
             return Some(decision);
@@ -269,7 +298,7 @@ impl Tier {
             Mode::DenyCache => None,
             Mode::Lease(_) => row.lease.spend(limit, cost, now),
             Mode::Eager { most_unsynced, sync_every } => {
-                let decision = row.mirror.consume(limit, cost, most_unsynced, now)?;
+                let decision = row.mirror.consume(limit, cost, most_unsynced, now, self.clock)?;
                 if row.mirror.is_dirty() && !row.queued {
                     row.queued = true;
                     self.due.push_back((now.plus(sync_every), slot));
@@ -284,7 +313,7 @@ impl Tier {
         let Mode::Lease(most) = self.mode else {
             return None;
         };
-        let capacity = self.limiters.get(limiter as usize)?.limit()?.capacity();
+        let capacity = self.registered(limiter)?.limit()?.capacity();
         let lease = &self.rows.get(slot)?.lease;
         let wants_more = lease.wants_more(lease::largest(most, capacity), now);
         if wants_more { asked(self.question(limiter, Some(slot), 0, now)) } else { None }
@@ -303,7 +332,7 @@ impl Tier {
     fn question(&mut self, limiter: u32, slot: Option<Slot>, cost: u64, now: Timestamp) -> Verdict {
         let mode = self.mode;
         let row = slot.and_then(|slot| self.rows.get_mut(slot)).zip(slot);
-        let registered = self.limiters.get_mut(limiter as usize);
+        let registered = self.limiters.get_mut(limiter as usize).and_then(Option::as_mut);
         let ask = |question, row| Ask::new(question, limiter, row, now);
         match (mode, row.zip(registered)) {
             (Mode::DenyCache, row) => {
@@ -345,13 +374,9 @@ impl Tier {
 
     /// The shared store has decided, and told what to decide by.
     pub fn shared(&mut self, ask: &Ask, share: &Share, now: Timestamp) {
-        let mode = self.mode;
-        let Some(shape) = self
-            .limiters
-            .get(ask.limiter as usize)
-            .and_then(Registered::limit)
-            .map(|limit| *limit.shape())
-        else {
+        let (mode, clock) = (self.mode, self.clock);
+        let limit = self.registered(ask.limiter).and_then(Registered::limit);
+        let Some(shape) = limit.map(|limit| *limit.shape()) else {
             return;
         };
         let denied = !share.decision.allowed();
@@ -366,10 +391,11 @@ impl Tier {
             match mode {
                 Mode::DenyCache => {}
                 Mode::Lease(_) => {
-                    let usable = row.resets == ask.resets && !blocked;
-                    row.lease.told(&shape, ask, share, usable, now);
+                    row.lease.told(&shape, ask, share, row.resets == ask.resets, now);
                 }
-                Mode::Eager { .. } => row.mirror.told(&shape, ask, share, current && !blocked, now),
+                Mode::Eager { .. } => {
+                    row.mirror.told(&shape, ask, share, current && !blocked, now, clock);
+                }
             }
         });
         if let Some(slot) = ask.slot
@@ -415,8 +441,14 @@ impl Tier {
         });
     }
 
-    /// As [`refunded`](Self::refunded), of a reset or a block: a share that is held is worth nothing either.
-    pub fn changed(&mut self, slot: Slot) {
+    /// As [`refunded`](Self::refunded), of a block: a share that is held is not spent while it is in force.
+    pub fn blocked(&mut self, slot: Slot, now: Timestamp) {
+        self.refunded(slot);
+        self.rows.update(slot, Row::over_at, |row| row.lease.doubt(now));
+    }
+
+    /// As [`refunded`](Self::refunded), of a reset: a share that is held is worth nothing either.
+    pub fn reset(&mut self, slot: Slot) {
         self.refunded(slot);
         self.rows.update(slot, Row::over_at, |row| {
             row.resets = row.resets.wrapping_add(1);
@@ -481,7 +513,7 @@ impl Tier {
         if row.mirror.is_dirty() {
             return asked(self.question(limiter, Some(slot), 0, now));
         }
-        let registered = self.limiters.get_mut(limiter as usize)?;
+        let registered = self.limiters.get_mut(limiter as usize)?.as_mut()?;
         let (units, span) = row.lease.give_back(now)?;
         registered.seq = registered.seq.saturating_add(1);
         let delta = Delta { node: registered.node, seq: registered.seq, units, span };

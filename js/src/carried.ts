@@ -1,6 +1,6 @@
-import type { Call, Deadlines, Tick } from "../deadlines.js";
-import { TidegateError } from "../errors.js";
-import { type Answer, type Waiter, whenAnswered } from "../pending.js";
+import type { Call, Deadlines, Tick } from "./deadlines.js";
+import { TidegateError } from "./errors.js";
+import { type Answer, type Waiter, whenAnswered } from "./pending.js";
 
 /** Who has to know what came of a question before the one who asked it. */
 export interface Concerned<T> {
@@ -9,9 +9,9 @@ export interface Concerned<T> {
   failed(): void;
 }
 
-/** One question to l2 under way. What comes after its deadline changes nothing. */
+/** One question to a store under way. What comes after its deadline changes nothing. */
 export class Carried<T> implements Waiter<T>, Call {
-  readonly #concerned: Concerned<T>;
+  readonly #concerned: Concerned<T> | undefined;
   readonly #resolve: (answer: T) => void;
   readonly #reject: (error: unknown) => void;
   readonly #deadline: Tick;
@@ -19,7 +19,7 @@ export class Carried<T> implements Waiter<T>, Call {
 
   private constructor(
     deadlines: Deadlines,
-    concerned: Concerned<T>,
+    concerned: Concerned<T> | undefined,
     resolve: (answer: T) => void,
     reject: (error: unknown) => void,
   ) {
@@ -29,7 +29,7 @@ export class Carried<T> implements Waiter<T>, Call {
     this.#deadline = deadlines.add(this);
   }
 
-  static ask<T>(put: () => Answer<T>, deadlines: Deadlines, concerned: Concerned<T>): Promise<T> {
+  static ask<T>(put: () => Answer<T>, deadlines: Deadlines, concerned?: Concerned<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       const carried = new Carried(deadlines, concerned, resolve, reject);
       try {
@@ -42,13 +42,13 @@ export class Carried<T> implements Waiter<T>, Call {
 
   answered(answer: T): void {
     if (!this.#close()) return;
-    this.#concerned.told(answer);
+    this.#concerned?.told(answer);
     this.#resolve(answer);
   }
 
   failed(error: unknown): void {
     if (!this.#close()) return;
-    this.#concerned.failed();
+    this.#concerned?.failed();
     this.#reject(error);
   }
 
@@ -88,5 +88,5 @@ export class Patience implements Call {
 }
 
 function tooLate(): TidegateError {
-  return new TidegateError("timeout", "the l2 store did not answer in time");
+  return new TidegateError("timeout", "the store did not answer in time");
 }
