@@ -1,4 +1,4 @@
-import type { MessageCall } from "#wasm";
+import { MessageCall } from "#wasm";
 import { Carried } from "../carried.js";
 import { Deadlines } from "../deadlines.js";
 import { monotonicNow } from "../monotonic.js";
@@ -13,7 +13,7 @@ export class TieredMessages implements MessageDriver {
   readonly #index: PrefixIndex;
   readonly #l2: MessageDriver;
   readonly #deadlines: Deadlines;
-  readonly admit?: (id: string, claim: MessageCall) => Answer<MessageReply>;
+  readonly admit?: (id: string, token: string, leaseMs: number) => Answer<MessageReply>;
 
   constructor(driver: TieredDriver, index: PrefixIndex, l2: MessageDriver, timeoutMs: number) {
     this.#driver = driver;
@@ -21,7 +21,11 @@ export class TieredMessages implements MessageDriver {
     this.#l2 = l2;
     this.#deadlines = new Deadlines(timeoutMs);
     const admit = l2.admit?.bind(l2);
-    if (admit !== undefined) this.admit = (id, claim) => this.#known(id, claim) ?? admit(id, claim);
+    if (admit === undefined) return;
+    this.admit = (id, token, leaseMs) => {
+      const claim = () => MessageCall.claim(token, leaseMs);
+      return this.#known(id, claim) ?? admit(id, token, leaseMs);
+    };
   }
 
   /** A decision that was made here is in no call that a claim could go with. */
@@ -30,7 +34,7 @@ export class TieredMessages implements MessageDriver {
   }
 
   call(id: string, call: MessageCall, sender?: string): Answer<MessageReply> {
-    const reply = this.#known(id, call);
+    const reply = this.#known(id, () => call);
     if (reply !== undefined) return reply;
     const { seen } = this.#driver;
     const known = this.#index.get(id);
@@ -49,10 +53,10 @@ export class TieredMessages implements MessageDriver {
     });
   }
 
-  #known(id: string, call: MessageCall): MessageReply | undefined {
+  #known(id: string, call: () => MessageCall): MessageReply | undefined {
     const slot = this.#index.get(id);
     if (slot === undefined) return undefined;
-    return this.#driver.seen.answer(slot, call, monotonicNow()) as MessageReply | undefined;
+    return this.#driver.seen.answer(slot, call(), monotonicNow()) as MessageReply | undefined;
   }
 
   #forgetFreed(): void {
