@@ -79,7 +79,7 @@ for (const kind of KINDS) {
       for (let call = 0; call < 100; call += 1) {
         assert.equal((await limiter.consume("key")).reason, "timeout");
       }
-      assert.ok(performance.now() - start < 100, "a hundred calls in less than one's timeout");
+      assert.ok(performance.now() - start < 2_000, "a hundred calls in less than twenty timeouts");
       server.signal("SIGCONT");
       await until("it is asked again", async () => (await limiter.consume("warm")).reason === "ok");
       assert.equal((await limiter.peek("key")).remaining, LIMIT - 5);
