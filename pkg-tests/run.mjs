@@ -129,21 +129,10 @@ async function lint() {
     run(join(modules, ".bin/biome"), ["check", "--error-on-warnings", root]),
   );
   await check("clippy", () => clippy({}, "--all-targets"));
-  await check("clippy, npm", () => clippy({}, "--all-targets", "--features", "npm"));
-  await check("clippy, npm, wasm", () =>
+  await check("clippy, npm", () =>
     clippy(wasmEnvironment(), "--lib", "--features", "npm", "--target", "wasm32-unknown-unknown"),
   );
   await check("clippy, worker", () => clippy({}, "--all-targets", "--features", "worker"));
-  await check("clippy, worker, wasm", () =>
-    clippy(
-      wasmEnvironment(),
-      "--lib",
-      "--features",
-      "worker",
-      "--target",
-      "wasm32-unknown-unknown",
-    ),
-  );
   await check("rustdoc", () =>
     run("cargo", ["doc", "--no-deps"], { env: { RUSTDOCFLAGS: "-D warnings" } }),
   );
