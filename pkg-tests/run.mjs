@@ -58,20 +58,19 @@ async function compile(wanted, worker) {
   await check("build, Worker", buildWorker);
 }
 
-/** Two tasks at a time, in order: most of the time of a suite is waiting. None is begun after one that failed. */
+/**
+ * Two tasks at a time, in order: most of the time of a suite is waiting. What fails is reported at once, and none is
+ * begun after it.
+ */
 async function inLanes(tasks) {
   const waiting = tasks.values();
-  let failed;
   const lane = async () => {
     for (const task of waiting) {
-      await task().catch((error) => {
-        failed ??= { error };
-      });
-      if (failed) return;
+      await reported(task);
+      if (process.exitCode) return;
     }
   };
   await Promise.all([lane(), lane()]);
-  if (failed) throw failed.error;
 }
 
 function once(body) {
