@@ -76,8 +76,10 @@ impl TidegateShard {
 
 impl Shard {
     async fn fetch(&self, request: &Request) -> Result<Response, JsValue> {
-        if request.url().ends_with("/tally") {
-            return js::respond(200, &self.told(), &[]);
+        match request.url() {
+            url if url.ends_with("/tally") => return js::respond(200, &self.told(), &[]),
+            url if url.ends_with("/shards") => return self.shards(),
+            _ => {}
         }
         let batch = js::request_text(request).await?;
         let (status, text) = self.answer(&batch);
@@ -85,6 +87,14 @@ impl Shard {
             self.arm().await?;
         }
         js::respond(status, &text, &[])
+    }
+
+    /// How many there are, whatever the caller counts on.
+    fn shards(&self) -> Result<Response, JsValue> {
+        match objects::shards(&self.env) {
+            Ok(shards) => js::respond(200, &shards.to_string(), &[]),
+            Err(fault) => js::respond(fault.status, &fault.message, &[]),
+        }
     }
 
     /// Alarms that fail are tried again a few times only, so another one is set.
@@ -107,7 +117,7 @@ impl Shard {
         let now = js::now();
         let done = self.storage.transaction_sync(&mut || {
             let table = Table { sql: self.table()? };
-            match shard::run(&table, shards, batch, now, &mut tally) {
+            match shard::run(&table, Some(shards), batch, now, &mut tally) {
                 Err(BatchError::Rows(thrown)) => return Err(thrown),
                 other => reply = Some(other),
             }
@@ -167,10 +177,8 @@ impl Shard {
 
     /// What was counted since when, a line each.
     fn told(&self) -> String {
-        let Tally { decisions: [ok, limited, never, blocked], duplicates, bursts, errors } =
-            self.tally.get();
-        let since = self.since.as_ms();
-        format!("{ok} {limited} {never} {blocked} {duplicates} {bursts} {errors} {since}")
+        let told = self.tally.get().numbers().into_iter().chain([self.since.as_ms()]);
+        told.map(|number| number.to_string()).collect::<Vec<_>>().join(" ")
     }
 }
 

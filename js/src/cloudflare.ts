@@ -1,0 +1,8 @@
+/** Stores on Cloudflare, and the Durable Object class behind them. */
+
+export {
+  DurableObjectStore,
+  type DurableObjectStoreOptions,
+} from "./cloudflare/durable-object-store.js";
+export { EdgeStore, type EdgeStoreOptions } from "./cloudflare/edge-store.js";
+export { TidegateShard } from "./cloudflare/tidegate-shard.js";
