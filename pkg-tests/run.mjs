@@ -13,7 +13,7 @@ import { brokenDependencyRules, brokenSourceRules } from "./rules.mjs";
 const tests = join(root, "pkg-tests");
 const modules = join(root, "node_modules");
 /** The suites that run the Rust Worker. */
-const ofWorker = ["worker", "cloudflare", "readme"];
+const ofWorker = ["worker", "cloudflare"];
 const total = { passed: 0, failed: 0 };
 
 await main(import.meta, async () => {

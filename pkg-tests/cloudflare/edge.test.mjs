@@ -7,6 +7,7 @@ import { after, before, describe, test } from "node:test";
 import { BurstDetector, Deduplicator, Limiter, TieredStore } from "tidegate";
 import { EdgeStore } from "tidegate/cloudflare";
 import { storeConformance } from "tidegate/conformance";
+import { prints, snippetsOf } from "../readme/snippets.mjs";
 import { BOUND_TOKEN, serve, TOKEN } from "../worker/served.mjs";
 import { admitted, many } from "./served.mjs";
 
@@ -40,6 +41,11 @@ function counted(options) {
 
 describe("conformance", () => {
   storeConformance(test, () => made());
+});
+
+test("the README's snippet", async () => {
+  const snippet = snippetsOf("README.md").find(({ name }) => name === "elsewhere");
+  await prints(snippet, { TIDEGATE_URL: worker.url, TIDEGATE_TOKEN: TOKEN });
 });
 
 test("200 consumers over many stores: exactly the limit is admitted", async () => {

@@ -3,6 +3,7 @@
 
 import type * as core from "tidegate";
 import type * as arkos from "tidegate/arkos";
+import type * as cloudflare from "tidegate/cloudflare";
 import type * as compat from "tidegate/compat";
 import type * as conformance from "tidegate/conformance";
 import type * as http from "tidegate/http";
@@ -66,6 +67,9 @@ export type Checked = {
       SameClass<typeof contract.NoopBurstDetector, typeof core.NoopBurstDetector>,
       SameClass<typeof contract.MemoryStore, typeof core.MemoryStore>,
       SameClass<typeof contract.RedisRestStore, typeof redisRest.RedisRestStore>,
+      SameClass<typeof contract.TidegateShard, typeof cloudflare.TidegateShard>,
+      SameClass<typeof contract.DurableObjectStore, typeof cloudflare.DurableObjectStore>,
+      SameClass<typeof contract.EdgeStore, typeof cloudflare.EdgeStore>,
       SameClass<typeof contract.TieredStore, typeof core.TieredStore>,
       SameClass<typeof contract.MemoryGatewayStore, typeof arkos.MemoryGatewayStore>,
       SameClass<typeof contract.RedisArkosGatewayStore, typeof arkos.RedisArkosGatewayStore>,
