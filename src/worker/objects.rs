@@ -1,9 +1,7 @@
 //! Durable Objects as the store: each key has its shard, each shard its object.
 
-use js_sys::JsString;
-use wasm_bindgen::{JsCast, JsValue};
+use wasm_bindgen::JsValue;
 use wasm_bindgen_futures::JsFuture;
-use web_sys::Response;
 
 use super::fault::Fault;
 use super::js::{self, Namespace};
@@ -71,7 +69,7 @@ impl Objects {
         all
     }
 
-    fn ask(&self, shard: u32, part: &[&Step]) -> Result<JsFuture, JsValue> {
+    fn ask(&self, shard: u32, part: &[&Step]) -> JsFuture {
         let words: Vec<_> = part.iter().map(|step| redis::encode(&step.op.as_op())).collect();
         let keys = part.iter().map(|step| step.key.as_str());
         let batch = shard::batch(self.shards, keys.zip(words.iter().map(String::as_str)));
@@ -95,7 +93,7 @@ impl Objects {
     }
 }
 
-async fn answers(asked: Result<JsFuture, JsValue>, part: &[&Step]) -> Vec<Answer> {
+async fn answers(asked: JsFuture, part: &[&Step]) -> Vec<Answer> {
     let ops: Vec<_> = part.iter().map(|step| step.op.as_op()).collect();
     let decoded = match reply(asked).await {
         Ok(text) => redis::decode(&ops, &text.split('\n').map(Into::into).collect::<Vec<_>>()),
@@ -105,11 +103,7 @@ async fn answers(asked: Result<JsFuture, JsValue>, part: &[&Step]) -> Vec<Answer
 }
 
 /// The text of a shard's response, or why there is none.
-async fn reply(asked: Result<JsFuture, JsValue>) -> Result<String, String> {
-    let said = async {
-        let response: Response = asked?.await?.unchecked_into();
-        let text = js::text(&response).await?;
-        if response.ok() { Ok(text) } else { Err(JsValue::from(JsString::from(text))) }
-    };
-    said.await.map_err(|thrown: JsValue| js::words(&thrown))
+async fn reply(asked: JsFuture) -> Result<String, String> {
+    let text = asked.await.map_err(|thrown| js::words(&thrown))?;
+    Ok(text.as_string().unwrap_or_default())
 }

@@ -22,6 +22,8 @@ export class Shards {
   readonly #namespace: Namespace;
   readonly #count: number;
   readonly #requests: Requests;
+  /** The objects' ids: their names are few, and making an id of one takes a while. */
+  readonly #ids = new Map<string, unknown>();
   #asked: Promise<void> | undefined;
 
   constructor(namespace: Namespace, count: number, requests: Requests) {
@@ -71,12 +73,16 @@ export class Shards {
   }
 
   async #post(name: string, path: string, body: string): Promise<string> {
-    const object: Fetch = async (url, init) => {
-      return this.#namespace.get(this.#namespace.idFromName(name)).fetch(url, init);
-    };
+    const object: Fetch = async (url, init) => this.#object(name).fetch(url, init);
     const { status, text } = await this.#requests.post(object, `https://shard${path}`, {}, body);
     if (status === 200) return text;
     throw new TidegateError("store", `the object refused (${status}): ${text}`);
+  }
+
+  #object(name: string): { fetch: Fetch } {
+    const id = this.#ids.get(name) ?? this.#namespace.idFromName(name);
+    this.#ids.set(name, id);
+    return this.#namespace.get(id);
   }
 }
 
