@@ -67,6 +67,25 @@ test("each class reads what the other wrote", async () => {
   disk.remove();
 });
 
+test("rows that fail in the middle of a batch: nothing of it was written, or counted", async () => {
+  const worker = await serve({ env: { TIDEGATE_SHARDS: "1" } });
+  try {
+    for (const namespace of ["JS", "RUST"]) {
+      const send = (path, body) => worker.ask(namespace, "send", { name, path, body });
+      const line = (key) => `\ntg:l:${key}\tC;1;default=b,1,1000,10`;
+      const failed = await send("/", `1;1${line("a")}${line("broken")}${line("b")}`);
+      assert.equal(failed.status, 500);
+      assert.match(failed.text, /no disk/);
+      assert.equal((await send("/", `1;1${line("broken")}`)).status, 500);
+      assert.deepEqual(JSON.parse((await send("/told")).text).rows ?? [], [], namespace);
+      assert.match((await send("/tally")).text, /^0 0 0 0 0 0 0 /);
+      assert.equal((await send("/", `1;1${line("a")}`)).text, "9,1000");
+    }
+  } finally {
+    await worker.stop();
+  }
+});
+
 test("an object with the number of shards in it keeps it, whatever is swept", async () => {
   const worker = await serve();
   const send = (path, body) => worker.ask("JS", "send", { name: "shards", path, body });

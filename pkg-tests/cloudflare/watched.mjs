@@ -9,11 +9,31 @@ export function setFault(named) {
   fault = named;
 }
 
+/** Storage in which one row cannot be written. */
+function fragile(storage) {
+  const sql = {
+    get databaseSize() {
+      return storage.sql.databaseSize;
+    },
+    exec(query, ...values) {
+      if (query.startsWith("INSERT") && values[0] === "tg:l:broken") throw new Error("no disk");
+      return storage.sql.exec(query, ...values);
+    },
+  };
+  return {
+    sql,
+    transactionSync: (body) => storage.transactionSync(body),
+    getAlarm: () => storage.getAlarm(),
+    setAlarm: (at) => storage.setAlarm(at),
+    deleteAll: () => storage.deleteAll(),
+  };
+}
+
 export const watched = (Shard) =>
   class {
     constructor(state, env) {
       this.storage = state.storage;
-      this.shard = new Shard(state, env);
+      this.shard = new Shard({ storage: fragile(state.storage) }, env);
     }
 
     async fetch(request) {
