@@ -14,6 +14,7 @@ const tests = join(root, "pkg-tests");
 const modules = join(root, "node_modules");
 const total = { passed: 0, failed: 0 };
 const native = { lint, rust };
+/** They need the Rust Worker. */
 const workerSuites = ["worker", "cloudflare", "budgets"];
 /** Many processes each: they come when no compiler runs beside them any more. */
 const fleetSuites = ["demo", "fleet", "gateway-fleet", "redis-faults", "tiers"];

@@ -7,9 +7,12 @@ import {
 } from "./redis/script-store.js";
 import { Commands } from "./redis-rest/commands.js";
 import { Endpoint } from "./redis-rest/endpoint.js";
-import { type Fetch, fetchOf, tokenOf, urlOf } from "./redis-rest/options.js";
 import { plainReply } from "./redis-rest/reply.js";
+import { type Fetch, fetchOf, tokenOf, urlOf } from "./remote/options.js";
+import { patient } from "./remote/patient.js";
+import { Requests } from "./remote/requests.js";
 import { type Capabilities, DRIVER, type Driver, type Store } from "./store.js";
+import { WireDriver } from "./wire/driver.js";
 
 export interface RedisRestStoreOptions extends ScriptStoreOptions {
   /** An "https://" URL; "http://" only to this machine. */
@@ -36,14 +39,16 @@ export class RedisRestStore implements Store {
   constructor(options: RedisRestStoreOptions) {
     checkOptions(options, ["url", "token", "fetch", ...SCRIPT_STORE_OPTIONS]);
     const token = tokenOf(options.token);
-    const endpoint = new Endpoint(urlOf(options.url, token), token, fetchOf(options.fetch));
+    const url = urlOf(options.url, token);
+    const requests = new Requests("the server");
+    const endpoint = new Endpoint(url, token, fetchOf(options.fetch), requests);
     const made = scriptStore(runOn(endpoint), options, {
       group: () => 0,
       isOne: () => true,
       lingers: false,
     });
     this.capabilities = made.capabilities;
-    this[DRIVER] = patient(made.driver, endpoint);
+    this[DRIVER] = patient(new WireDriver(made.batches, made.prefix), requests);
   }
 
   /** Holds nothing. */
@@ -60,17 +65,4 @@ function runOn(endpoint: Endpoint): RunScript {
     byText: (text, keys, args) => send("EVAL", text, keys, args),
   });
   return async (script, keys, args) => plainReply(await run(script, keys, args));
-}
-
-/** The driver, for whose users the endpoint waits as long as they do. */
-function patient(driver: Driver, endpoint: Endpoint): Driver {
-  const told = (timeoutMs: number): Driver => {
-    endpoint.waits(timeoutMs);
-    return driver;
-  };
-  return {
-    limits: (prefix, limits, timeoutMs) => told(timeoutMs).limits(prefix, limits, timeoutMs),
-    messages: (prefix, timeoutMs) => told(timeoutMs).messages(prefix, timeoutMs),
-    bursts: (prefix, timeoutMs) => told(timeoutMs).bursts(prefix, timeoutMs),
-  };
 }

@@ -1,7 +1,7 @@
 import { isolatesRequests } from "#wasm";
 import { checkOptions, flag } from "./options.js";
 import { keyPrefixOf, type ScriptAdapter, scriptRunner } from "./redis/client.js";
-import type { RedisDriver } from "./redis/driver.js";
+import { RedisDriver } from "./redis/driver.js";
 import { Grouping } from "./redis/grouping.js";
 import {
   SCRIPT_STORE_OPTIONS,
@@ -45,7 +45,7 @@ export class RedisStore implements Store {
       lingers: !adapter && !isolatesRequests,
     });
     this.capabilities = made.capabilities;
-    this[DRIVER] = made.driver;
+    this[DRIVER] = new RedisDriver(made.batches, made.prefix);
   }
 
   /** The client is the caller's, and stays open. */

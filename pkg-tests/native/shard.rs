@@ -215,7 +215,7 @@ proptest! {
             let calls: Vec<(String, String)> =
                 batch.iter().map(|(number, op)| (key(*number, op), words(op))).collect();
             let text = shard::batch(64, calls.iter().map(|(key, op)| (key.as_str(), op.as_str())));
-            let reply = shard::run(&rows, 64, &text, now, &mut Tally::default()).unwrap();
+            let reply = shard::run(&rows, Some(64), &text, now, &mut Tally::default()).unwrap();
             let reply: Vec<String> = reply.split('\n').map(Into::into).collect();
             let ops: Vec<_> = batch.iter().map(|(_, op)| op.as_op()).collect();
             let answers = decode(&ops, &reply).unwrap();
@@ -246,7 +246,7 @@ proptest! {
 fn what_is_no_batch_is_refused_and_writes_nothing() {
     let rows = table();
     let run = |text: &str| {
-        shard::run(&rows, 64, text, Timestamp::from_ms(1), &mut Tally::default()).map(drop)
+        shard::run(&rows, Some(64), text, Timestamp::from_ms(1), &mut Tally::default()).map(drop)
     };
     let good = "a\tF;100";
     for text in
@@ -274,7 +274,7 @@ fn a_row_that_is_not_ours_and_a_full_table_refuse_alone() {
     let keys = ["odd", "a", "b", "l", "a"];
     let text = shard::batch(64, keys.iter().map(|key| (*key, words.as_str())));
     let mut tally = Tally::default();
-    let reply = shard::run(&rows, 64, &text, Timestamp::from_ms(1), &mut tally).unwrap();
+    let reply = shard::run(&rows, Some(64), &text, Timestamp::from_ms(1), &mut tally).unwrap();
     let ops = vec![ops[0].as_op(); keys.len()];
     let answers = decode(&ops, &reply.split('\n').map(Into::into).collect::<Vec<_>>()).unwrap();
     let refused: Vec<_> = answers.iter().map(|answer| answer.as_ref().err()).collect();

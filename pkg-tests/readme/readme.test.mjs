@@ -7,6 +7,7 @@ import { io } from "socket.io-client";
 import { freePort, Server } from "../redis/servers.mjs";
 import { TOKEN } from "../redis-rest/proxy.mjs";
 import { serve } from "../redis-rest/served.mjs";
+import { makeDisk } from "../worker/served.mjs";
 import { startWorker } from "../workerd.mjs";
 import { prints, snippetsOf, start } from "./snippets.mjs";
 
@@ -56,6 +57,26 @@ test("the edge snippet is a Worker that limits each address", async () => {
   } finally {
     await worker.stop();
     await served.stop();
+  }
+});
+
+test("the objects' snippet is a Worker that limits each address", async () => {
+  const { code } = snippets.find(({ name }) => name === "objects");
+  const disk = makeDisk();
+  const worker = await startWorker(code.replace('"10s"', '"1h"'), import.meta.dirname, {
+    bindings: ['(name = "TIDEGATE_SHARD", durableObjectNamespace = "TidegateShard")'],
+    services: [`(name = "disk", disk = (path = ${JSON.stringify(disk.path)}, writable = true))`],
+    config: `durableObjectNamespaces = [(className = "TidegateShard", uniqueKey = "tidegate", enableSql = true)], durableObjectStorage = (localDisk = "disk")`,
+  });
+  try {
+    const ask = async (address) =>
+      (await fetch(worker.url, { headers: { "cf-connecting-ip": address } })).status;
+    const asked = await Promise.all(Array.from({ length: 8 }, () => ask("203.0.113.9")));
+    assert.deepEqual(asked.sort(), [200, 200, 200, 200, 200, 429, 429, 429]);
+    assert.equal(await ask("203.0.113.10"), 200);
+  } finally {
+    await worker.stop();
+    disk.remove();
   }
 });
 

@@ -60,8 +60,8 @@ for (const [name, status, body, message] of [
   ["an error beside a result", 200, { result: null, error: "ERR both" }, /ERR both/],
   ["JSON of no known form", 200, { results: [] }, /status 200/],
   ["null", 200, null, /status 200/],
-  ["a result that is not the script's", 200, { result: "OK" }, /not one of the script's/],
-  ["replies that are not the script's", 200, { result: ["?"] }, /not one of the script's|failed/],
+  ["a result that is not the script's", 200, { result: "OK" }, /not one of ours/],
+  ["replies that are not the script's", 200, { result: ["?"] }, /not one of ours|failed/],
   ["a token that is refused", 401, { error: "WRONGPASS" }, /token \(401\): WRONGPASS/],
   ["a token that is refused with a page", 403, HTML, /token \(403\)/],
 ]) {

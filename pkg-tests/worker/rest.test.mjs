@@ -2,9 +2,11 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { Limiter } from "tidegate";
+import { EdgeStore } from "tidegate/cloudflare";
 import { Server } from "../redis/servers.mjs";
 import { TOKEN as REST_TOKEN, RestProxy, respond } from "../redis-rest/proxy.mjs";
-import { serve, TOKENS } from "./served.mjs";
+import { serve, TOKEN, TOKENS } from "./served.mjs";
 
 const limit = { limit: 20, window: "1h" };
 let server;
@@ -39,6 +41,15 @@ test("100 consumers of one key: exactly the limit, and one request each", async 
   const gen = new URL("../../js/dist/redis/gen/script.js", import.meta.url);
   const [, sha] = JSON.parse(proxy.requests[0].body);
   assert.equal(sha, (await import(gen)).step.sha, "the script that the package runs, too");
+});
+
+test("a store that others reach over the Worker: a tick is one request here, too", async () => {
+  proxy.requests.length = 0;
+  const store = new EdgeStore({ url: worker.url, token: TOKEN });
+  const limiter = new Limiter({ limit, store, timeout: "5s" });
+  const answers = await Promise.all(Array.from({ length: 100 }, () => limiter.consume("edge")));
+  assert.equal(answers.filter(({ allowed }) => allowed).length, 20);
+  assert.equal(proxy.requests.length, 1);
 });
 
 test("a batch is one request, of any kind of call", async () => {

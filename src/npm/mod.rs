@@ -7,6 +7,7 @@ mod memory;
 mod messages;
 mod policies;
 mod replies;
+mod shard;
 mod tier;
 
 use js_sys::JsString;

@@ -60,7 +60,7 @@ impl Key {
     }
 
     /// A key that was joined before, and went through a host that could not keep its type.
-    #[cfg(feature = "npm")]
+    #[cfg(any(feature = "npm", feature = "worker"))]
     pub(crate) fn joined(text: String) -> Self {
         Self(text.into())
     }
@@ -78,6 +78,13 @@ impl Key {
             [prefix, kind, &text].concat()
         };
         Self(joined.into())
+    }
+
+    /// Whether this is a key of the prefix, or of one below it: `prefix/…`, or a store's own before others.
+    #[cfg(any(test, feature = "worker"))]
+    pub(crate) fn is_under(&self, prefix: &str) -> bool {
+        let rest = self.0.strip_prefix(&prefix_text(prefix.as_bytes()));
+        rest.is_some_and(|rest| [":", "/", "%2F"].iter().any(|part| rest.starts_with(part)))
     }
 
     /// The text that the store sees.
@@ -177,6 +184,22 @@ mod tests {
         keys.sort();
         keys.dedup();
         assert_eq!(keys.len(), tuples.len());
+    }
+
+    #[test]
+    fn a_prefix_has_its_own_keys_and_those_below_it() {
+        let is_under = |own: &str, prefix| Key::new(own, Kind::Burst, "k").is_under(prefix);
+        let long = "p".repeat(300);
+        for (own, prefix) in [("app", "app"), ("app/x", "app"), ("a:b", "a:b"), (&long, &long)] {
+            assert!(is_under(own, prefix), "{own} {prefix}");
+        }
+        for (own, prefix) in
+            [("apple", "app"), ("app:x", "app"), ("ap", "app"), ("a%2Fb", "a"), ("", "app")]
+        {
+            assert!(!is_under(own, prefix), "{own} {prefix}");
+        }
+        let below = Key::from_utf16(Some(&[0x61]), &[0x62], Kind::Limit, &[0x63]);
+        assert!(below.is_under("a") && !below.is_under("b"));
     }
 
     #[test]

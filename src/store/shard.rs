@@ -11,9 +11,16 @@
 //! ```
 //!
 //! Shard `i` of `n` is the object named `n/i`, with `i` as [`of`] says; a batch is posted to its path `/`. 200 is
-//! a reply, 400 not a batch, 409 another number of shards than the object's own setting (`TIDEGATE_SHARDS`,
-//! 64 without it), 500 rows that cannot be reached. `/tally` answers the [`Tally`]'s numbers and the object's start,
-//! with spaces between them.
+//! a reply, 400 not a batch, 409 another number of shards than the object's own setting (`TIDEGATE_SHARDS`; without
+//! it the Rust class has 64, and the class for JavaScript Workers takes what its caller counts on), 500 rows that
+//! cannot be reached. `/tally` answers the [`Tally`]'s numbers and the object's start, with spaces between them.
+//!
+//! Another number is other objects, so whoever has no setting to go by asks first: the object named `shards`, with
+//! the number in question posted to its path `/shards`. The answer is the deployment's number: that of the setting,
+//! or the first that was ever asked about.
+//!
+//! A Worker that offers its store to others takes the same lines at `/v1/steps`, for whichever shards they are, with
+//! `1;` above them. The reply is that to one batch.
 //!
 //! The rows: key, record (the text of [`op::encode`]), and from when on the row may go. In SQLite:
 //!
@@ -102,26 +109,33 @@ pub fn batch<'a>(shards: u32, calls: impl Iterator<Item = (&'a str, &'a str)>) -
     text
 }
 
-/// Runs a batch on the rows and answers the text of its reply. What cannot be read is refused before anything
-/// is written; where the rows fail in the middle, the host undoes what was written.
+/// What a batch says: behind its version, and the keys with their operations.
+#[must_use]
+pub fn read(text: &str) -> Option<(&str, Vec<(&str, OwnedOp)>)> {
+    let (head, body) = text.split_once('\n')?;
+    Some((head.strip_prefix("1;")?, body.split('\n').map(call).collect::<Option<_>>()?))
+}
+
+/// Runs a batch on the rows and answers the text of its reply; `shards` is the deployment's number, where the object
+/// knows it. What cannot be read is refused before anything is written; where the rows fail in the middle, the host
+/// undoes what was written.
 ///
 /// # Errors
 /// [`BatchError`] when there is no reply to any of it.
 pub fn run<R: Rows>(
     rows: &R,
-    shards: u32,
+    shards: Option<u32>,
     text: &str,
     now: Timestamp,
     tally: &mut Tally,
 ) -> Result<String, BatchError<R::Error>> {
-    let (head, body) = text.split_once('\n').ok_or(BatchError::Unreadable)?;
-    let counted = head.strip_prefix("1;").ok_or(BatchError::Unreadable)?;
-    if counted != shards.to_string() {
+    let (counted, calls) = read(text).ok_or(BatchError::Unreadable)?;
+    let counted = op::number(counted).ok_or(BatchError::Unreadable)?;
+    if shards.is_some_and(|shards| u64::from(shards) != counted) {
         return Err(BatchError::Shards);
     }
-    let calls = body.split('\n').map(call).collect::<Option<Vec<_>>>();
     let mut replies = Replies::default();
-    for (key, op) in calls.ok_or(BatchError::Unreadable)? {
+    for (key, op) in calls {
         let answer = one(rows, key, &op, now).map_err(BatchError::Rows)?;
         tally.count(&op, &answer);
         replies.push(&answer);
@@ -167,6 +181,13 @@ fn one<R: Rows>(
 }
 
 impl Tally {
+    /// The numbers in the order in which `/tally` tells them.
+    #[must_use]
+    pub const fn numbers(&self) -> [u64; 7] {
+        let Self { decisions: [ok, limited, never, blocked], duplicates, bursts, errors } = *self;
+        [ok, limited, never, blocked, duplicates, bursts, errors]
+    }
+
     fn count<E>(&mut self, op: &OwnedOp, answer: &Result<Reply, Error<E>>) {
         let counter = match (op, answer) {
             (OwnedOp::Consume(..), Ok(Reply::Decision(decision))) => {

@@ -8,8 +8,9 @@ use super::call::{self, Call};
 use super::fault::Fault;
 use super::fields::Fields;
 use super::store::Backend;
-use super::{js, metrics};
+use super::{js, metrics, steps};
 use crate::json::Json;
+use crate::store::redis;
 
 const OPENAPI: &str = include_str!(concat!(env!("OUT_DIR"), "/openapi.json"));
 const MOST_BYTES: u32 = 256 * 1_024;
@@ -51,11 +52,12 @@ pub(crate) fn refused(fault: &Fault) -> Result<Response, JsValue> {
 }
 
 const JSON: &str = "application/json";
+const TEXT: &str = "text/plain";
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-type Answer = Result<(&'static str, String), Fault>;
+type Served = Result<(&'static str, String), Fault>;
 
-async fn route(request: &Request, env: &JsValue, path: &str) -> Answer {
+async fn route(request: &Request, env: &JsValue, path: &str) -> Served {
     match path {
         "/healthz" => {
             method(request, "GET")?;
@@ -80,12 +82,18 @@ async fn route(request: &Request, env: &JsValue, path: &str) -> Answer {
                 metrics::text(&tallies).ok_or_else(|| Fault::store("a shard answered nonsense"))?;
             Ok((PROMETHEUS, text))
         }
+        "/v1/steps" => {
+            let access = allowed(request, env)?;
+            method(request, "POST")?;
+            let batch = body(request, TEXT, steps::MOST_BYTES).await?;
+            Ok((TEXT, steps::answer(&batch, &access, &Backend::of(env)?).await?))
+        }
         _ => {
             let access = allowed(request, env)?;
             let name = path.strip_prefix("/v1/").filter(|name| call::PATHS.contains(name));
             let name = name.ok_or_else(|| Fault::new(404, "not_found", "there is no such call"))?;
             method(request, "POST")?;
-            let body = body(request).await?;
+            let body = body(request, JSON, MOST_BYTES).await?;
             let json = Json::parse(&body).ok_or_else(|| Fault::argument("body", "valid JSON"))?;
             let answer = calls(name, json, &access, &Backend::of(env)?).await?;
             Ok((JSON, answer))
@@ -113,15 +121,17 @@ fn allowed(request: &Request, env: &JsValue) -> Result<Access, Fault> {
     Ok(access)
 }
 
-async fn body(request: &Request) -> Result<String, Fault> {
-    let kind = request.headers().get("content-type").ok().flatten().unwrap_or_default();
-    let kind = kind.split(';').next().unwrap_or_default().trim();
-    if !kind.eq_ignore_ascii_case(JSON) {
-        return Err(Fault::new(415, "unsupported_media_type", "the body must be application/json"));
+async fn body(request: &Request, kind: &str, most: u32) -> Result<String, Fault> {
+    let given = request.headers().get("content-type").ok().flatten().unwrap_or_default();
+    let given = given.split(';').next().unwrap_or_default().trim();
+    if !given.eq_ignore_ascii_case(kind) {
+        let message = format!("the body must be {kind}");
+        return Err(Fault::new(415, "unsupported_media_type", message));
     }
     let unread = |_| Fault::argument("body", "sent in full");
-    let bytes = js::body(request, MOST_BYTES).await.map_err(unread)?;
-    let bytes = bytes.ok_or_else(|| Fault::new(413, "too_large", "the body may have 256 KiB"))?;
+    let bytes = js::body(request, most).await.map_err(unread)?;
+    let large = || Fault::new(413, "too_large", format!("the body may have {} KiB", most / 1_024));
+    let bytes = bytes.ok_or_else(large)?;
     String::from_utf8(bytes).map_err(|_| Fault::argument("body", "UTF-8"))
 }
 
@@ -136,12 +146,8 @@ async fn calls(
         return batch(json, access, store).await;
     }
     let call = Call::read(name, fields(json, "")?, access.prefix.as_deref())?;
-    let calls = [call];
-    let mut replies = store.apply(&calls).await;
-    let ([call], Some(reply)) = (&calls, replies.pop()) else {
-        return Err(Fault::store("no answer"));
-    };
-    call.told(&reply?)
+    let answer = store.apply(&[&call.step]).await.pop();
+    call.told(&answer.ok_or_else(|| Fault::store("no answer"))?.map_err(Fault::from)?)
 }
 
 /// Each call of a batch has its own status; those that make sense run, in order, whatever the others are.
@@ -163,8 +169,9 @@ async fn batch(json: Json<'_>, access: &Access, store: &Backend) -> Result<Strin
             Err(fault) => faults.push(Some(fault)),
         }
     }
-    let replies = store.apply(&calls).await;
-    let mut told = calls.iter().zip(replies).map(|(call, reply)| call.told(&reply?));
+    let answers = store.apply(&calls.iter().map(|call| &call.step).collect::<Vec<_>>()).await;
+    let told = |(call, answer): (&Call, redis::Answer)| call.told(&answer.map_err(Fault::from)?);
+    let mut told = calls.iter().zip(answers).map(told);
     let results = faults.into_iter().map(|fault| {
         let result =
             fault.map_or_else(|| told.next().unwrap_or(Err(Fault::store("no answer"))), Err);

@@ -4,6 +4,7 @@ use super::answer;
 use super::fault::Fault;
 use super::fields::{DURATION, Fields, duration_of};
 use super::limits::Named;
+use super::store::Step;
 use crate::burst::{BurstPolicy, Trigger};
 use crate::dedup::{MessageOp, Tag};
 use crate::json::Json;
@@ -22,8 +23,7 @@ pub(crate) const PATHS: [&str; 16] = [
 
 /// One operation on one key, and how its reply is told.
 pub(crate) struct Call {
-    pub(crate) key: Key,
-    pub(crate) op: OwnedOp,
+    pub(crate) step: Step,
     pub(crate) tell: Tell,
 }
 
@@ -87,8 +87,7 @@ fn prefix(fields: &mut Fields<'_>, bound: Option<&str>) -> Result<Vec<u8>, Fault
     if rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/")) {
         return Ok(asked);
     }
-    let message = format!("this token sees only keys under the prefix \"{bound}\"");
-    Err(Fault { field: Some("prefix".into()), ..Fault::new(403, "forbidden", message) })
+    Err(Fault::outside(bound, "prefix"))
 }
 
 fn limited(path: &str, fields: &mut Fields<'_>, key: Key) -> Result<Call, Fault> {
@@ -102,7 +101,7 @@ fn limited(path: &str, fields: &mut Fields<'_>, key: Key) -> Result<Call, Fault>
         "unblock" => (OwnedOp::Unblock, Tell::Done),
         _ => (OwnedOp::Block(fields.duration("duration")?), Tell::Done),
     };
-    Ok(Call { key, op, tell })
+    Ok(Call { step: Step { key, op }, tell })
 }
 
 fn message(path: &str, fields: &mut Fields<'_>, key: Key) -> Result<Call, Fault> {
@@ -124,7 +123,7 @@ fn message(path: &str, fields: &mut Fields<'_>, key: Key) -> Result<Call, Fault>
         }
         _ => (MessageOp::Release { token: fields.tag("token")? }, Tell::Flag("ok")),
     };
-    Ok(Call { key, op: OwnedOp::Message(op), tell })
+    Ok(Call { step: Step { key, op: OwnedOp::Message(op) }, tell })
 }
 
 /// A claim names its attempt: by the caller's token, which can then ask again after a lost answer, or by one
@@ -138,7 +137,8 @@ fn claim(fields: &mut Fields<'_>, key: Key) -> Result<Call, Fault> {
     let expected = "1 to 64 characters of A-Z, a-z, 0-9, - and _";
     let token = fields.read("token", expected, given)?.unwrap_or_else(super::js::new_tag);
     let op = MessageOp::Claim { token: token.clone(), lease, payload };
-    Ok(Call { key, op: OwnedOp::Message(op), tell: Tell::Claim(Some(token)) })
+    let step = Step { key, op: OwnedOp::Message(op) };
+    Ok(Call { step, tell: Tell::Claim(Some(token)) })
 }
 
 fn observed(fields: &mut Fields<'_>, key: Key) -> Result<Call, Fault> {
@@ -159,5 +159,6 @@ fn observed(fields: &mut Fields<'_>, key: Key) -> Result<Call, Fault> {
         .map_err(|error| Fault::policy(error.option, &error.expected))?;
     let (weight, nonce) = (fields.units("weight")?, fields.text_or_none("nonce")?);
     let nonce = nonce.map(|nonce| Tag::hash(&nonce));
-    Ok(Call { key, op: OwnedOp::Observe(policy, weight, nonce), tell: Tell::Observation })
+    let step = Step { key, op: OwnedOp::Observe(policy, weight, nonce) };
+    Ok(Call { step, tell: Tell::Observation })
 }

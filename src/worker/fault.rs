@@ -35,6 +35,12 @@ impl Fault {
         Self::policy(format!("{at}{dot}{option}"), &error.expected)
     }
 
+    /// A token may not see what it asks for.
+    pub(crate) fn outside(bound: &str, field: &str) -> Self {
+        let message = format!("this token sees only keys under the prefix \"{bound}\"");
+        Self { field: Some(field.into()), ..Self::new(403, "forbidden", message) }
+    }
+
     pub(crate) fn store(message: impl Into<String>) -> Self {
         Self::new(503, "store", message)
     }

@@ -3,13 +3,12 @@
 use wasm_bindgen::JsValue;
 use web_sys::{Request, Response};
 
-use super::call::{Call, Tell};
 use super::fault::Fault;
 use super::js;
 use super::limits::Named;
 use super::policies;
 use super::policy::{Asked, Route};
-use super::store::Backend;
+use super::store::{Backend, Step};
 use super::{api, path};
 use crate::dedup::Tag;
 use crate::limit::Decision;
@@ -118,7 +117,7 @@ async fn charged(request: &Request, env: &JsValue, route: &Route) -> Result<(), 
     let denied = consume(&store, &value, limits, route.cost).await;
     if matches!(denied, Err(Refusal::Denied(_))) {
         let op = OwnedOp::Refund(route.by_address.limits.clone(), route.cost);
-        store.apply(&[Call { key: address, op, tell: Tell::Done }]).await;
+        store.apply(&[&Step { key: address, op }]).await;
     }
     denied
 }
@@ -130,8 +129,9 @@ fn key(route: &Route, by: char, of: &str) -> Key {
 
 async fn consume(store: &Backend, key: &Key, limits: &Named, cost: u64) -> Result<(), Refusal> {
     let op = OwnedOp::Consume(limits.limits.clone(), cost);
-    let replies = store.apply(&[Call { key: key.clone(), op, tell: Tell::Done }]).await;
-    match replies.into_iter().next().unwrap_or_else(|| Err(Fault::store("no answer")))? {
+    let answer = store.apply(&[&Step { key: key.clone(), op }]).await.pop();
+    let reply = answer.ok_or_else(|| Fault::store("no answer"))?.map_err(Fault::from)?;
+    match reply {
         Reply::Decision(decision) if decision.allowed() => Ok(()),
         Reply::Decision(decision) => {
             Err(Refusal::Denied(Denial { limits: limits.clone(), decision }))

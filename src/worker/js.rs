@@ -1,6 +1,6 @@
 //! The runtime's own objects, as far as the Worker needs them, typed where the `worker` crate would copy.
 
-use js_sys::{Array, ArrayBuffer, Object, Promise, Reflect, Uint8Array};
+use js_sys::{ArrayBuffer, Object, Promise, Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::{JsFuture, future_to_promise};
 use web_sys::{
@@ -14,18 +14,6 @@ use crate::time::Timestamp;
 extern "C" {
     /// What the Worker is bound to.
     pub(crate) type Namespace;
-
-    #[wasm_bindgen(structural, method, catch, js_name = idFromName)]
-    fn id_from_name(this: &Namespace, name: &str) -> Result<JsValue, JsValue>;
-
-    #[wasm_bindgen(structural, method, catch)]
-    fn get(this: &Namespace, id: &JsValue) -> Result<Stub, JsValue>;
-
-    /// One Durable Object as others see it.
-    pub(crate) type Stub;
-
-    #[wasm_bindgen(structural, method, catch)]
-    fn fetch(this: &Stub, url: &str, init: &Object) -> Result<Promise, JsValue>;
 
     /// What a Durable Object is made with.
     pub type ObjectState;
@@ -60,15 +48,6 @@ extern "C" {
     #[wasm_bindgen(structural, method, getter, js_name = databaseSize)]
     pub(crate) fn database_size(this: &Sql) -> f64;
 
-    #[wasm_bindgen(structural, method, catch, variadic)]
-    pub(crate) fn exec(this: &Sql, query: &str, values: &Array) -> Result<Cursor, JsValue>;
-
-    /// The rows of a query.
-    pub(crate) type Cursor;
-
-    #[wasm_bindgen(structural, method, catch)]
-    pub(crate) fn raw(this: &Cursor) -> Result<js_sys::Iterator, JsValue>;
-
     /// A KV namespace.
     pub(crate) type Kv;
 
@@ -92,14 +71,32 @@ const waiting = new Set();
 export const pending = {
   guarded(promise) {
     return new Promise((resolve, reject) => {
+      const end = (settle) => (value) => {
+        waiting.delete(reject);
+        settle(value);
+      };
       waiting.add(reject);
-      promise.then(resolve, reject).finally(() => waiting.delete(reject));
+      promise.then(end(resolve), end(reject));
     });
   },
   fail() {
     for (const reject of waiting) reject(new Error('the module has ended in the middle of it'));
     waiting.clear();
   },
+};
+
+// What would be many calls, and turns to wait for, is one of each.
+const ids = new Map();
+export const exchange = async (namespace, name, path, body) => {
+  // The names are few, and making an id of one takes a while.
+  const id = ids.get(name) ?? namespace.idFromName(name);
+  const stub = namespace.get(id);
+  ids.set(name, id);
+  // The host is nobody's: a request to an object goes nowhere else.
+  const response = await stub.fetch('https://shard' + path, { method: 'POST', body });
+  const text = await response.text();
+  if (!response.ok) throw new Error(text);
+  return text;
 };
 ")]
 extern "C" {
@@ -113,6 +110,8 @@ extern "C" {
 
     #[wasm_bindgen(structural, method)]
     fn fail(this: &Pending);
+
+    fn exchange(namespace: &Namespace, name: &str, path: &str, body: &str) -> Promise;
 }
 
 /// A future as a promise that settles, whatever happens in here.
@@ -126,13 +125,10 @@ pub(crate) fn promised(
     PENDING.with(|pending| pending.guarded(future_to_promise(future)))
 }
 
-/// The first value of the first row.
-pub(crate) fn first_value(cursor: &Cursor) -> Result<Option<JsValue>, JsValue> {
-    let next = cursor.raw()?.next()?;
-    if next.done() {
-        return Ok(None);
-    }
-    Ok(Some(Array::unchecked_from_js(next.value()).get(0)))
+/// The text of a request.
+pub(crate) async fn request_text(request: &Request) -> Result<String, JsValue> {
+    let text = JsFuture::from(request.text()?).await?;
+    Ok(text.as_string().unwrap_or_default())
 }
 
 /// The time as the runtime has it: that of the last thing it waited for.
@@ -150,12 +146,6 @@ pub(crate) const fn number(at: Timestamp) -> f64 {
     at.as_ms() as f64
 }
 
-/// The text of a request.
-pub(crate) async fn request_text(request: &Request) -> Result<String, JsValue> {
-    let text = JsFuture::from(request.text()?).await?;
-    Ok(text.as_string().unwrap_or_default())
-}
-
 /// A tag that nobody has had: 128 random bits.
 pub(crate) fn new_tag() -> Tag {
     let bytes = Uint8Array::new_with_length(16);
@@ -163,19 +153,9 @@ pub(crate) fn new_tag() -> Tag {
     Tag::hash(&bytes.to_vec())
 }
 
-/// Sends a request to a Durable Object of that name.
-pub(crate) fn ask(
-    namespace: &Namespace,
-    name: &str,
-    path: &str,
-    body: &str,
-) -> Result<JsFuture, JsValue> {
-    let stub = namespace.get(&namespace.id_from_name(name)?)?;
-    let init = Object::new();
-    Reflect::set(&init, &"method".into(), &"POST".into())?;
-    Reflect::set(&init, &"body".into(), &body.into())?;
-    // The host is nobody's: a request to an object goes nowhere else.
-    Ok(JsFuture::from(stub.fetch(&format!("https://shard{path}"), &init)?))
+/// The text that a Durable Object of that name answers; what it refuses with is thrown.
+pub(crate) fn ask(namespace: &Namespace, name: &str, path: &str, body: &str) -> JsFuture {
+    JsFuture::from(exchange(namespace, name, path, body))
 }
 
 /// Posts a text to a server that is expected to answer within so many milliseconds; answers the text of its
@@ -211,11 +191,12 @@ pub(crate) fn url(text: &str) -> Option<Url> {
 
 /// Whether others may listen on the way there: it is not https:, and not this machine itself.
 pub(crate) fn is_open_line(text: &str) -> bool {
-    url(text).is_none_or(|url| {
-        let host = url.hostname();
-        let own = host == "localhost" || host.ends_with(".localhost") || host == "[::1]";
-        url.protocol() != "https:" && !own && !host.starts_with("127.")
-    })
+    !text.starts_with("https://")
+        && url(text).is_none_or(|url| {
+            let host = url.hostname();
+            let own = host == "localhost" || host.ends_with(".localhost") || host == "[::1]";
+            url.protocol() != "https:" && !own && !host.starts_with("127.")
+        })
 }
 
 /// The text under a key of KV, where copies may be so many seconds old; none where it cannot be had.
@@ -278,6 +259,9 @@ pub(crate) fn respond(
     body: &str,
     headers: &[(&str, &str)],
 ) -> Result<Response, JsValue> {
+    if status == 200 && headers.is_empty() {
+        return Response::new_with_opt_str(Some(body));
+    }
     let init = ResponseInit::new();
     init.set_status(status);
     init.set_headers_headers(&list(headers)?);

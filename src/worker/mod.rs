@@ -20,6 +20,7 @@ mod policies;
 mod policy;
 mod rest;
 mod shard;
+mod steps;
 mod store;
 
 use js_sys::Promise;

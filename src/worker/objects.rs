@@ -1,16 +1,14 @@
 //! Durable Objects as the store: each key has its shard, each shard its object.
 
-use js_sys::JsString;
-use wasm_bindgen::{JsCast, JsValue};
+use wasm_bindgen::JsValue;
 use wasm_bindgen_futures::JsFuture;
-use web_sys::Response;
 
-use super::call::Call;
 use super::fault::Fault;
 use super::js::{self, Namespace};
+use super::store::Step;
 use crate::error::Error;
-use crate::op::Reply;
-use crate::store::{redis, shard};
+use crate::store::redis::{self, Answer};
+use crate::store::shard;
 
 /// The binding, and the class's name.
 pub(crate) const BINDING: &str = "TIDEGATE_SHARD";
@@ -42,11 +40,11 @@ impl Objects {
         Ok(Self { namespace, shards: shards(env)? })
     }
 
-    /// One request to each shard that is concerned, all at once; replies in the order of the calls.
-    pub(crate) async fn apply(&self, calls: &[Call]) -> Vec<Result<Reply, Fault>> {
+    /// One request to each shard that is concerned, all at once; answers in the order of the steps.
+    pub(crate) async fn apply(&self, steps: &[&Step]) -> Vec<Answer> {
         let mut parts: Vec<(u32, Vec<usize>)> = Vec::new();
-        for (index, call) in calls.iter().enumerate() {
-            let shard = shard::of(call.key.as_str(), self.shards);
+        for (index, step) in steps.iter().enumerate() {
+            let shard = shard::of(step.key.as_str(), self.shards);
             match parts.iter_mut().find(|(of, _)| *of == shard) {
                 Some((_, indexes)) => indexes.push(index),
                 None => parts.push((shard, vec![index])),
@@ -55,26 +53,25 @@ impl Objects {
         let asked: Vec<_> = parts
             .into_iter()
             .map(|(shard, indexes)| {
-                let part: Vec<&Call> =
-                    indexes.iter().filter_map(|index| calls.get(*index)).collect();
+                let part: Vec<&Step> =
+                    indexes.iter().filter_map(|index| steps.get(*index).copied()).collect();
                 (self.ask(shard, &part), indexes, part)
             })
             .collect();
-        let mut replies: Vec<_> = calls.iter().map(|_| Err(Fault::store("no answer"))).collect();
+        let mut all: Vec<Answer> = steps.iter().map(|_| Err(Error::Nonsense("nothing"))).collect();
         for (asked, indexes, part) in asked {
-            let answers = answers(asked, &part).await;
-            for (index, answer) in indexes.into_iter().zip(answers) {
-                if let Some(reply) = replies.get_mut(index) {
-                    *reply = answer;
+            for (index, answer) in indexes.into_iter().zip(answers(asked, &part).await) {
+                if let Some(place) = all.get_mut(index) {
+                    *place = answer;
                 }
             }
         }
-        replies
+        all
     }
 
-    fn ask(&self, shard: u32, part: &[&Call]) -> Result<JsFuture, JsValue> {
-        let words: Vec<_> = part.iter().map(|call| redis::encode(&call.op.as_op())).collect();
-        let keys = part.iter().map(|call| call.key.as_str());
+    fn ask(&self, shard: u32, part: &[&Step]) -> JsFuture {
+        let words: Vec<_> = part.iter().map(|step| redis::encode(&step.op.as_op())).collect();
+        let keys = part.iter().map(|step| step.key.as_str());
         let batch = shard::batch(self.shards, keys.zip(words.iter().map(String::as_str)));
         js::ask(&self.namespace, &self.name(shard), "/", &batch)
     }
@@ -96,24 +93,17 @@ impl Objects {
     }
 }
 
-async fn answers(asked: Result<JsFuture, JsValue>, part: &[&Call]) -> Vec<Result<Reply, Fault>> {
-    let ops: Vec<_> = part.iter().map(|call| call.op.as_op()).collect();
+async fn answers(asked: JsFuture, part: &[&Step]) -> Vec<Answer> {
+    let ops: Vec<_> = part.iter().map(|step| step.op.as_op()).collect();
     let decoded = match reply(asked).await {
         Ok(text) => redis::decode(&ops, &text.split('\n').map(Into::into).collect::<Vec<_>>()),
         Err(message) => Err(Error::Store(message)),
     };
-    match decoded {
-        Ok(answers) => answers.into_iter().map(|answer| answer.map_err(Fault::from)).collect(),
-        Err(error) => part.iter().map(|_| Err(Fault::from(error.clone()))).collect(),
-    }
+    decoded.unwrap_or_else(|error| part.iter().map(|_| Err(error.clone())).collect())
 }
 
 /// The text of a shard's response, or why there is none.
-async fn reply(asked: Result<JsFuture, JsValue>) -> Result<String, String> {
-    let said = async {
-        let response: Response = asked?.await?.unchecked_into();
-        let text = js::text(&response).await?;
-        if response.ok() { Ok(text) } else { Err(JsValue::from(JsString::from(text))) }
-    };
-    said.await.map_err(|thrown: JsValue| js::words(&thrown))
+async fn reply(asked: JsFuture) -> Result<String, String> {
+    let text = asked.await.map_err(|thrown| js::words(&thrown))?;
+    Ok(text.as_string().unwrap_or_default())
 }

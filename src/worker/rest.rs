@@ -3,13 +3,12 @@
 
 use wasm_bindgen::JsValue;
 
-use super::call::Call;
 use super::fault::Fault;
 use super::js;
+use super::store::Step;
 use crate::error::Error;
 use crate::json::{Json, quoted};
-use crate::op::Reply;
-use crate::store::redis;
+use crate::store::redis::{self, Answer};
 
 const URL: &str = "UPSTASH_REDIS_REST_URL";
 const TOKEN: &str = "UPSTASH_REDIS_REST_TOKEN";
@@ -34,28 +33,25 @@ impl Rest {
         Ok(Some(Self { url, token }))
     }
 
-    /// All calls in one request.
-    pub(crate) async fn apply(&self, calls: &[Call]) -> Vec<Result<Reply, Fault>> {
-        if calls.is_empty() {
+    /// All steps in one request.
+    pub(crate) async fn apply(&self, steps: &[&Step]) -> Vec<Answer> {
+        if steps.is_empty() {
             return Vec::new();
         }
-        let ops: Vec<_> = calls.iter().map(|call| call.op.as_op()).collect();
-        let decoded = match self.eval(calls).await {
+        let ops: Vec<_> = steps.iter().map(|step| step.op.as_op()).collect();
+        let decoded = match self.eval(steps).await {
             Ok(texts) => redis::decode(&ops, &texts),
             Err(message) => Err(Error::Store(message)),
         };
-        match decoded {
-            Ok(answers) => answers.into_iter().map(|answer| answer.map_err(Fault::from)).collect(),
-            Err(error) => calls.iter().map(|_| Err(Fault::from(error.clone()))).collect(),
-        }
+        decoded.unwrap_or_else(|error| steps.iter().map(|_| Err(error.clone())).collect())
     }
 
     /// By the script's hash, and with its text where the server does not know the hash.
-    async fn eval(&self, calls: &[Call]) -> Result<Vec<String>, String> {
-        let words: Vec<_> = calls.iter().map(|call| redis::encode(&call.op.as_op())).collect();
-        let keys = calls.iter().map(|call| call.key.as_str().to_owned());
+    async fn eval(&self, steps: &[&Step]) -> Result<Vec<String>, String> {
+        let words: Vec<_> = steps.iter().map(|step| redis::encode(&step.op.as_op())).collect();
+        let keys = steps.iter().map(|step| step.key.as_str().to_owned());
         // The empty argument: the server's clock decides.
-        let arguments: Vec<String> = core::iter::once(calls.len().to_string())
+        let arguments: Vec<String> = core::iter::once(steps.len().to_string())
             .chain(keys)
             .chain([String::new()])
             .chain(redis::runs(&words))

@@ -9,7 +9,7 @@
 use core::cell::Cell;
 use std::rc::Rc;
 
-use js_sys::{Array, Promise};
+use js_sys::Promise;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{Request, Response};
@@ -19,14 +19,43 @@ use super::objects;
 use crate::store::shard::{self, BatchError, Rows, Tally};
 use crate::time::{Millis, Timestamp};
 
-/// One row per key, without a second table for the key to be found by, and without an index that every
-/// decision would have to write: sweeps are rare enough to read all rows.
-const CREATE: &str = "CREATE TABLE IF NOT EXISTS records (key TEXT PRIMARY KEY, record TEXT NOT NULL, over_at INTEGER NOT NULL) WITHOUT ROWID";
-const GET: &str = "SELECT record FROM records WHERE key = ?";
-const PUT: &str = "INSERT INTO records (key, record, over_at) VALUES (?, ?, ?) ON CONFLICT (key) DO UPDATE SET record = excluded.record, over_at = excluded.over_at";
-const DELETE: &str = "DELETE FROM records WHERE key = ?";
-const SWEEP: &str = "DELETE FROM records WHERE over_at <= ?";
-const NEXT: &str = "SELECT MIN(over_at) FROM records";
+// A statement is one call to the other side, and its text stays there. One row per key, without a second table for
+// the key to be found by, and without an index that every decision would have to write: sweeps are rare enough to
+// read all rows.
+#[wasm_bindgen(inline_js = "
+const CREATE = 'CREATE TABLE IF NOT EXISTS records (key TEXT PRIMARY KEY, record TEXT NOT NULL, over_at INTEGER NOT NULL) WITHOUT ROWID';
+const GET = 'SELECT record FROM records WHERE key = ?';
+const PUT = 'INSERT INTO records (key, record, over_at) VALUES (?, ?, ?) ON CONFLICT (key) DO UPDATE SET record = excluded.record, over_at = excluded.over_at';
+const DELETE = 'DELETE FROM records WHERE key = ?';
+const SWEEP = 'DELETE FROM records WHERE over_at <= ?';
+const NEXT = 'SELECT MIN(over_at) FROM records';
+const first = (cursor) => cursor.raw().next().value?.[0] ?? undefined;
+export const create_table = (sql) => void sql.exec(CREATE);
+export const get_row = (sql, key) => first(sql.exec(GET, key));
+export const put_row = (sql, ...row) => void sql.exec(PUT, ...row);
+export const delete_row = (sql, key) => void sql.exec(DELETE, key);
+export const sweep_rows = (sql, now) => {
+  sql.exec(SWEEP, now);
+  return first(sql.exec(NEXT));
+};
+")]
+extern "C" {
+    #[wasm_bindgen(catch)]
+    fn create_table(sql: &Sql) -> Result<(), JsValue>;
+
+    #[wasm_bindgen(catch)]
+    fn get_row(sql: &Sql, key: &str) -> Result<Option<String>, JsValue>;
+
+    #[wasm_bindgen(catch)]
+    fn put_row(sql: &Sql, key: &str, record: &str, over_at: f64) -> Result<(), JsValue>;
+
+    #[wasm_bindgen(catch)]
+    fn delete_row(sql: &Sql, key: &str) -> Result<(), JsValue>;
+
+    /// Deletes what is over; answers when the next row is, if there is one.
+    #[wasm_bindgen(catch)]
+    fn sweep_rows(sql: &Sql, now: f64) -> Result<Option<f64>, JsValue>;
+}
 
 const SWEEP_AFTER: Millis = Millis::from_ms(3_600_000);
 
@@ -76,15 +105,23 @@ impl TidegateShard {
 
 impl Shard {
     async fn fetch(&self, request: &Request) -> Result<Response, JsValue> {
-        if request.url().ends_with("/tally") {
-            return js::respond(200, &self.told(), &[]);
-        }
-        let batch = js::request_text(request).await?;
-        let (status, text) = self.answer(&batch);
+        let (status, text) = match request.url() {
+            url if url.ends_with("/tally") => (200, self.told()),
+            url if url.ends_with("/shards") => self.shards(),
+            _ => self.run(&js::request_text(request).await?),
+        };
         if self.ready.get() && !self.armed.replace(true) {
             self.arm().await?;
         }
         js::respond(status, &text, &[])
+    }
+
+    /// How many there are, whatever the caller counts on.
+    fn shards(&self) -> (u16, String) {
+        match objects::shards(&self.env) {
+            Ok(shards) => (200, shards.to_string()),
+            Err(fault) => (fault.status, fault.message),
+        }
     }
 
     /// Alarms that fail are tried again a few times only, so another one is set.
@@ -97,42 +134,54 @@ impl Shard {
     }
 
     /// The critical section: from the first row that is read to the last that is written nobody waits.
-    fn answer(&self, batch: &str) -> (u16, String) {
+    fn run(&self, batch: &str) -> (u16, String) {
         let shards = match objects::shards(&self.env) {
             Ok(shards) => shards,
             Err(fault) => return (503, fault.message),
         };
         let mut tally = self.tally.get();
-        let mut reply = None;
-        let now = js::now();
-        let done = self.storage.transaction_sync(&mut || {
-            let table = Table { sql: self.table()? };
-            match shard::run(&table, shards, batch, now, &mut tally) {
-                Err(BatchError::Rows(thrown)) => return Err(thrown),
-                other => reply = Some(other),
-            }
-            Ok(JsValue::UNDEFINED)
-        });
-        match (done, reply) {
-            (Ok(_), Some(Ok(reply))) => {
+        match self.step(batch, shards, &mut tally) {
+            Ok(reply) => {
                 self.tally.set(tally);
                 (200, reply)
             }
-            (Ok(_), Some(Err(BatchError::Shards))) => {
-                (409, format!("this deployment has {shards} shards"))
-            }
-            (Ok(_), _) => (400, "not a batch of version 1".into()),
-            (Err(thrown), _) => {
+            Err(BatchError::Shards) => (409, format!("this deployment has {shards} shards")),
+            Err(BatchError::Unreadable) => (400, "not a batch of version 1".into()),
+            Err(BatchError::Rows(thrown)) => {
                 self.ready.set(false);
                 (500, js::words(&thrown))
             }
         }
     }
 
+    /// All of a batch, or nothing. An operation alone writes a row at most, and needs no transaction around it.
+    fn step(
+        &self,
+        batch: &str,
+        shards: u32,
+        tally: &mut Tally,
+    ) -> Result<String, BatchError<JsValue>> {
+        let now = js::now();
+        let table = Table { sql: self.table().map_err(BatchError::Rows)? };
+        let mut run = || shard::run(&table, Some(shards), batch, now, tally);
+        if batch.matches('\n').nth(1).is_none() {
+            return run();
+        }
+        let mut reply = Err(BatchError::Unreadable);
+        let done = self.storage.transaction_sync(&mut || match run() {
+            Err(BatchError::Rows(thrown)) => Err(thrown),
+            other => {
+                reply = other;
+                Ok(JsValue::UNDEFINED)
+            }
+        });
+        done.map_err(BatchError::Rows).and(reply)
+    }
+
     fn table(&self) -> Result<Sql, JsValue> {
         let sql = self.storage.sql();
         if !self.ready.get() {
-            sql.exec(CREATE, &Array::new())?;
+            create_table(&sql)?;
             self.ready.set(true);
         }
         Ok(sql)
@@ -153,10 +202,7 @@ impl Shard {
     async fn sweep(&self) -> Result<(), JsValue> {
         self.armed.set(false);
         let now = js::now();
-        let sql = self.table()?;
-        sql.exec(SWEEP, &Array::of1(&js::number(now).into()))?;
-        let next = js::first_value(&sql.exec(NEXT, &Array::new())?)?;
-        match next.and_then(|next| next.as_f64()) {
+        match sweep_rows(&self.table()?, js::number(now))? {
             Some(next) => self.wake(js::timestamp(next).max(now.plus(SWEEP_AFTER))).await,
             None => {
                 self.ready.set(false);
@@ -167,10 +213,8 @@ impl Shard {
 
     /// What was counted since when, a line each.
     fn told(&self) -> String {
-        let Tally { decisions: [ok, limited, never, blocked], duplicates, bursts, errors } =
-            self.tally.get();
-        let since = self.since.as_ms();
-        format!("{ok} {limited} {never} {blocked} {duplicates} {bursts} {errors} {since}")
+        let told = self.tally.get().numbers().into_iter().chain([self.since.as_ms()]);
+        told.map(|number| number.to_string()).collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -183,20 +227,17 @@ impl Rows for Table {
     type Error = JsValue;
 
     fn get(&self, key: &str) -> Result<Option<String>, JsValue> {
-        let found = js::first_value(&self.sql.exec(GET, &Array::of1(&key.into()))?)?;
-        Ok(found.and_then(|record| record.as_string()))
+        get_row(&self.sql, key)
     }
 
     fn put(&self, key: &str, record: &str, over_at: Timestamp, new: bool) -> Result<bool, JsValue> {
         if new && self.sql.database_size() > MOST_BYTES {
             return Ok(false);
         }
-        let row = Array::of3(&key.into(), &record.into(), &js::number(over_at).into());
-        self.sql.exec(PUT, &row)?;
-        Ok(true)
+        put_row(&self.sql, key, record, js::number(over_at)).map(|()| true)
     }
 
     fn delete(&self, key: &str) -> Result<(), JsValue> {
-        self.sql.exec(DELETE, &Array::of1(&key.into())).map(drop)
+        delete_row(&self.sql, key)
     }
 }

@@ -2,11 +2,18 @@
 
 use wasm_bindgen::JsValue;
 
-use super::call::Call;
 use super::fault::Fault;
 use super::objects::Objects;
 use super::rest::Rest;
-use crate::op::Reply;
+use crate::op::OwnedOp;
+use crate::store::Key;
+use crate::store::redis::Answer;
+
+/// One operation on one key.
+pub(crate) struct Step {
+    pub(crate) key: Key,
+    pub(crate) op: OwnedOp,
+}
 
 /// The store of a deployment.
 pub(crate) enum Backend {
@@ -22,11 +29,11 @@ impl Backend {
         }
     }
 
-    /// Runs the calls, those of one key in order; one reply for each.
-    pub(crate) async fn apply(&self, calls: &[Call]) -> Vec<Result<Reply, Fault>> {
+    /// Runs the steps, those of one key in order; one answer for each.
+    pub(crate) async fn apply(&self, steps: &[&Step]) -> Vec<Answer> {
         match self {
-            Self::Objects(objects) => objects.apply(calls).await,
-            Self::Rest(rest) => rest.apply(calls).await,
+            Self::Objects(objects) => objects.apply(steps).await,
+            Self::Rest(rest) => rest.apply(steps).await,
         }
     }
 

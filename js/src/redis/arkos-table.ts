@@ -4,9 +4,9 @@ import { Guarded } from "../guarded.js";
 import { keysOf } from "../key.js";
 import { checkKey } from "../options.js";
 import type { MessageReply } from "../store.js";
-import type { Batches } from "./batches.js";
-import { nonsense } from "./nonsense.js";
-import { readDone, readMessage } from "./reading.js";
+import type { Batches } from "../wire/batches.js";
+import { nonsense } from "../wire/nonsense.js";
+import { readDone, readMessage } from "../wire/reading.js";
 
 /** What Arkos clears when a socket leaves, and what the keys of the socket begin with. */
 const SOCKET = /^arkos::rl:[^:]+/;

@@ -4,8 +4,14 @@ import type { Replies } from "./replies.js";
 /** What an operation's reply means: its numbers, and its texts where it has any. */
 export type Read<T> = (numbers: readonly number[], replies: Replies) => T;
 
+/** What is asked of the server: an operation in the wire's words, and the key that it is for. */
+export interface Asked {
+  readonly key: string;
+  readonly op: string;
+}
+
 /** One operation on its way to the server. */
-export class Operation<T> extends Pending<T> {
+export class Operation<T> extends Pending<T> implements Asked {
   readonly key: string;
   readonly op: string;
   readonly #read: Read<T>;
@@ -37,18 +43,4 @@ export class Operation<T> extends Pending<T> {
   fail(error: unknown): void {
     this.#waiter?.failed(error);
   }
-}
-
-/** Operations as the script's arguments: those that are the same one after the other travel as one. */
-export function runsOf(operations: readonly Operation<unknown>[]): string[] {
-  const runs: string[] = [];
-  let count = 0;
-  for (let at = 0; at < operations.length; at += 1) {
-    const op = operations[at]?.op;
-    count += 1;
-    if (operations[at + 1]?.op === op) continue;
-    runs.push(`${count};${op}`);
-    count = 0;
-  }
-  return runs;
 }

@@ -1,14 +1,21 @@
 import type { Pending } from "../pending.js";
-import { Operation, type Read, runsOf } from "./operation.js";
+import { type Asked, Operation, type Read } from "./operation.js";
 import { Replies } from "./replies.js";
 
-/** Sends one batch: the key of each operation, and the operations as the script's arguments. */
-export type SendBatch = (keys: string[], ops: string[]) => Promise<unknown>;
+/** Sends one batch; answers the texts of its reply. */
+export type SendBatch = (batch: readonly Asked[]) => Promise<unknown>;
+
+/** The most that travels in one call. */
+export interface BatchSize {
+  readonly operations: number;
+  /** Characters of keys and operations, unless one operation alone has more. */
+  readonly length: number;
+}
 
 export interface BatchesOptions {
-  /** Which operations may travel together: all, or those of one cluster slot. */
+  /** Which operations may travel together: all, or those of one cluster slot or shard. */
   group(key: string): number;
-  /** Whether all of them may. */
+  /** Whether all of them run in the order in which they were added, whatever their keys. */
   isOne(): boolean;
   /**
    * Whether, while others are under way, the next batch waits for what the replies that are being read ask
@@ -20,8 +27,8 @@ export interface BatchesOptions {
 
 /** So many calls keep the server busy while replies are read here. */
 const BUSY = 3;
-/** The most characters of a call's operations, unless one of them alone has more. */
-const MOST_LENGTH = 512 * 1024;
+/** What parts keys and operations. */
+const SEPARATORS = 2;
 /** Fewer operations than this are not worth a call of their own. */
 const FEW = 8;
 
@@ -31,7 +38,7 @@ const FEW = 8;
  */
 export class Batches {
   readonly #send: SendBatch;
-  readonly #maxBatch: number;
+  readonly #most: BatchSize;
   readonly #group: BatchesOptions["group"];
   readonly #isOne: BatchesOptions["isOne"];
   readonly #lingers: boolean;
@@ -41,15 +48,15 @@ export class Batches {
   /** Turns in which callers are still to be answered. */
   #turns = 0;
 
-  constructor(send: SendBatch, maxBatch: number, { group, isOne, lingers }: BatchesOptions) {
+  constructor(send: SendBatch, most: BatchSize, { group, isOne, lingers }: BatchesOptions) {
     this.#send = send;
-    this.#maxBatch = maxBatch;
+    this.#most = most;
     this.#group = group;
     this.#isOne = isOne;
     this.#lingers = lingers && typeof setImmediate === "function";
   }
 
-  /** Whether operations that are added one after the other travel so, whatever their keys. */
+  /** Whether operations that are added one after the other run so, whatever their keys. */
   get isOne(): boolean {
     return this.#isOne();
   }
@@ -81,13 +88,15 @@ export class Batches {
 
   /** Neither too many in one call nor too much: servers refuse what is too large, and all that travels with it. */
   *#cut(operations: Operation<unknown>[]): Generator<Operation<unknown>[]> {
+    const most = this.#most;
     let [start, length] = [0, 0];
-    for (const [at, { op }] of operations.entries()) {
-      if (at > start && (at - start === this.#maxBatch || length + op.length > MOST_LENGTH)) {
+    for (const [at, { key, op }] of operations.entries()) {
+      const more = key.length + op.length + SEPARATORS;
+      if (at > start && (at - start === most.operations || length + more > most.length)) {
         yield operations.slice(start, at);
         [start, length] = [at, 0];
       }
-      length += op.length;
+      length += more;
     }
     yield start === 0 ? operations : operations.slice(start);
   }
@@ -108,8 +117,7 @@ export class Batches {
   }
 
   async #ask(operations: Operation<unknown>[]): Promise<Replies> {
-    const keys = operations.map(({ key }) => key);
-    return new Replies(await this.#send(keys, runsOf(operations)), operations.length);
+    return new Replies(await this.#send(operations), operations.length);
   }
 
   /**

@@ -1,5 +1,5 @@
 import { TidegateError } from "../errors.js";
 
 export function nonsense(): TidegateError {
-  return new TidegateError("store", "the server's reply is not one of the script's");
+  return new TidegateError("store", "the server's reply is not one of ours");
 }
