@@ -44,7 +44,9 @@ export async function startWorker(source, resolveDir, options = {}) {
   const child = spawn(workerd.default, ["serve", "--control-fd=3", config], {
     stdio: ["ignore", "pipe", "pipe", "pipe"],
   });
-  process.once("exit", () => child.kill("SIGKILL"));
+  const kill = () => child.kill("SIGKILL");
+  process.once("exit", kill);
+  child.once("exit", () => process.off("exit", kill));
   const worker = { url: "", pid: child.pid, output: "", stop: () => stop(child, directory) };
   for (const stream of [child.stdout, child.stderr]) {
     stream.on("data", (text) => {

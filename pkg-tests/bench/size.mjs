@@ -20,6 +20,10 @@ const workers = {
     "new RedisRestStore({ url: env.URL, token: env.TOKEN })",
     'import { RedisRestStore } from "tidegate/redis-rest";',
   ),
+  "tidegate, DurableObjectStore": limits(
+    "new DurableObjectStore(env.SHARDS)",
+    'import { DurableObjectStore } from "tidegate/cloudflare"; export { TidegateShard } from "tidegate/cloudflare";',
+  ),
   "tidegate, KvStore": limits(
     "new KvStore(env.KV)",
     'import { KvStore } from "tidegate/cloudflare";',

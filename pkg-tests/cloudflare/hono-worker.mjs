@@ -4,9 +4,12 @@
 import { env } from "cloudflare:workers";
 import { Hono } from "hono";
 import { Deduplicator, ipKey, Limiter } from "tidegate";
-import { KvStore } from "tidegate/cloudflare";
+import { DurableObjectStore, KvStore } from "tidegate/cloudflare";
 import { honoLimit } from "tidegate/http";
-import { exact } from "./hono-exact.mjs";
+
+export { TidegateShard } from "tidegate/cloudflare";
+
+const exact = new DurableObjectStore(env.TIDEGATE_SHARD);
 
 // The first read of a key at a location comes from far away.
 const soft = { store: new KvStore(env.KV), bestEffort: true, timeout: "2s" };
@@ -33,7 +36,13 @@ app.get("/api/hello", (c) => c.text("hello"));
 
 app.use(
   "/pay",
-  honoLimit({ store: exact, prefix: "pay", limit: payments, trustProxy: "cloudflare" }),
+  honoLimit({
+    store: exact,
+    timeout: "2s",
+    prefix: "pay",
+    limit: payments,
+    trustProxy: "cloudflare",
+  }),
 );
 app.post("/pay", (c) => c.text("paid"));
 

@@ -3,6 +3,7 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import { text } from "node:stream/consumers";
+import { makeDisk } from "../worker/served.mjs";
 import { FakeKv } from "./fake-kv.mjs";
 
 /** Serves one location of a KV. `bindings` and `services` are for startWorker. */
@@ -38,4 +39,16 @@ function answer(namespace, { method, url }, body) {
   if (method === "GET") return namespace.get(key);
   const ttl = searchParams.get("expiration_ttl");
   return namespace.put(key, body, { expirationTtl: ttl === null ? undefined : Number(ttl) });
+}
+
+/** What binds objects of a Worker's own TidegateShard, on a disk that goes with the tests, beside what is there already. */
+export function withObjects({ bindings, services }) {
+  const disk = makeDisk();
+  process.once("exit", () => disk.remove());
+  const path = JSON.stringify(disk.path);
+  return {
+    bindings: [...bindings, '(name = "TIDEGATE_SHARD", durableObjectNamespace = "TidegateShard")'],
+    services: [...services, `(name = "disk", disk = (path = ${path}, writable = true))`],
+    config: `durableObjectNamespaces = [(className = "TidegateShard", uniqueKey = "tidegate", enableSql = true)], durableObjectStorage = (localDisk = "disk")`,
+  };
 }

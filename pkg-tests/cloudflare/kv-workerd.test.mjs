@@ -8,7 +8,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { Limiter } from "tidegate";
 import { KvStore } from "tidegate/cloudflare";
 import { startWorker } from "../workerd.mjs";
-import { serveKv } from "./kv-server.mjs";
+import { serveKv, withObjects } from "./kv-server.mjs";
 
 const ADMIN = "0123456789abcdef";
 const source = readFileSync(join(import.meta.dirname, "hono-worker.mjs"), "utf8");
@@ -26,9 +26,8 @@ after(async () => {
 });
 
 function isolate(module = source) {
-  const { bindings, services } = served;
   const env = { ADMIN_TOKEN: ADMIN };
-  return startWorker(module, import.meta.dirname, { env, bindings, services });
+  return startWorker(module, import.meta.dirname, { env, ...withObjects(served) });
 }
 
 let addresses = 0;

@@ -3,15 +3,17 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
-import { serveKv } from "../cloudflare/kv-server.mjs";
+import { serveKv, withObjects } from "../cloudflare/kv-server.mjs";
 import { startWorker } from "../workerd.mjs";
 import { snippetsOf } from "./snippets.mjs";
 
 /** Two isolates of a snippet over one KV, and what they answer. */
 async function twoOf(document, wanted, body) {
   const { code } = snippetsOf(document).find(({ name }) => name === wanted);
-  const { kv, bindings, services, stop } = await serveKv();
-  const start = () => startWorker(code, import.meta.dirname, { bindings, services });
+  const served = await serveKv();
+  const { kv, stop } = served;
+  const options = () => (code.includes("TidegateShard") ? withObjects(served) : served);
+  const start = () => startWorker(code, import.meta.dirname, options());
   const workers = [await start(), await start()];
   const asking = (worker) => async (headers) => {
     const response = await fetch(worker.url, { headers });
