@@ -29,7 +29,7 @@ export async function bundleWorker(source, resolveDir, outdir) {
  * Starts a Worker, and answers where it listens.
  *
  * @param source the text of its module, whose imports are resolved from `resolveDir`
- * @param options.env the texts in its environment
+ * @param options.env the texts in its environment, and what else JSON can say
  * @param options.date its compatibility date; the newest by default
  * @param options.flags its compatibility flags
  * @param options.bindings what else is there, each as workerd's configuration has it: `(name = "DO", durableObjectNamespace = "Room")`
@@ -73,8 +73,10 @@ function configOf(directory, options) {
   } = options;
   const text = JSON.stringify;
   const wasm = readdirSync(directory).filter((file) => file.endsWith(".wasm"));
-  const texts = Object.entries(env).map(
-    ([name, value]) => `(name = ${text(name)}, text = ${text(value)})`,
+  const texts = Object.entries(env).map(([name, value]) =>
+    typeof value === "string"
+      ? `(name = ${text(name)}, text = ${text(value)})`
+      : `(name = ${text(name)}, json = ${text(text(value))})`,
   );
   return `using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (

@@ -116,13 +116,13 @@ describe("what is kept on disk", () => {
   });
 
   test("another number of shards is other objects", async () => {
-    const worker = await serve({ disk, env: { TIDEGATE_TOKEN: TOKENS, TIDEGATE_SHARDS: "2" } });
+    const worker = await serve({ disk, env: { TIDEGATE_TOKEN: TOKENS, TIDEGATE_SHARDS: 2 } });
     try {
       assert.equal((await worker.ok("peek", { key: "restart", limit })).remaining, 50);
     } finally {
       await worker.stop();
     }
-    for (const TIDEGATE_SHARDS of ["0", "1025", "many", "1.5"]) {
+    for (const TIDEGATE_SHARDS of ["0", "1025", "many", "1.5", 0, 1.5]) {
       const odd = await serve({ env: { TIDEGATE_TOKEN: TOKENS, TIDEGATE_SHARDS } });
       try {
         const { status, body } = await odd.call("has", { id: "x" });

@@ -1,6 +1,6 @@
 //! The runtime's own objects, as far as the Worker needs them, typed where the `worker` crate would copy.
 
-use js_sys::{ArrayBuffer, Object, Promise, Reflect, Uint8Array};
+use js_sys::{ArrayBuffer, Number, Object, Promise, Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::{JsFuture, future_to_promise};
 use web_sys::{
@@ -274,10 +274,11 @@ pub(crate) fn words(thrown: &JsValue) -> String {
     message.or_else(|| thrown.as_string()).unwrap_or_else(|| "unknown".into())
 }
 
-/// A text or secret of the Worker's settings; an empty one is none.
+/// A text, number or secret of the Worker's settings; an empty one is none.
 pub(crate) fn setting(env: &JsValue, name: &str) -> Option<String> {
     let value = Reflect::get(env, &name.into()).ok()?;
-    value.as_string().filter(|text| !text.trim().is_empty())
+    let number = || value.dyn_ref::<Number>()?.to_string(10).ok()?.as_string();
+    value.as_string().or_else(number).filter(|text| !text.trim().is_empty())
 }
 
 /// A binding.
