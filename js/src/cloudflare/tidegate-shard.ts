@@ -1,5 +1,6 @@
 import { run_batch } from "#wasm";
 import { show } from "../errors.js";
+import type { WebRequest, WebResponse } from "../platform.js";
 import { shardsFrom, shardsSetting } from "./setting.js";
 import { type Storage, Table } from "./table.js";
 
@@ -41,7 +42,7 @@ export class TidegateShard {
   }
 
   /** Runs a batch; or tells what was counted, or how many shards there are. */
-  async fetch(request: Request): Promise<Response> {
+  async fetch(request: WebRequest): Promise<WebResponse> {
     const { url } = request;
     if (url.endsWith("/tally")) return new Response([...this.#tally, this.#since].join(" "));
     const body = await request.text();

@@ -1,6 +1,6 @@
 import type { Decision } from "../decision.js";
+import type { WebRequest, WebResponse } from "../platform.js";
 import type { HttpLimitOptions } from "./options.js";
-import type { WebRequest, WebResponse } from "./platform.js";
 import type { Reader } from "./reader.js";
 import { refusal } from "./refusal.js";
 import { RequestLimit } from "./request-limit.js";

@@ -1,6 +1,6 @@
+import type { WebResponse } from "../platform.js";
 import { isList } from "./fields.js";
 import type { FrameworkLimitOptions } from "./options.js";
-import type { WebResponse } from "./platform.js";
 import type { Reader } from "./reader.js";
 import { refusal } from "./refusal.js";
 import { RequestLimit } from "./request-limit.js";

@@ -1,6 +1,6 @@
 import type { Decision } from "../decision.js";
 import type { LimiterOptions } from "../limiter.js";
-import type { WebRequest, WebResponse } from "./platform.js";
+import type { WebRequest, WebResponse } from "../platform.js";
 
 /** What `limitFetch` takes. */
 export interface HttpLimitOptions extends Omit<LimiterOptions, "onStoreError"> {

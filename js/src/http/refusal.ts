@@ -1,5 +1,5 @@
 import { bad } from "../options.js";
-import type { WebResponse } from "./platform.js";
+import type { WebResponse } from "../platform.js";
 import { PROBLEM_TYPE, problem, STATUS } from "./problem.js";
 import type { Verdict } from "./request-limit.js";
 
