@@ -63,9 +63,9 @@ export class Messages {
   #claim(sender: string, key: string): Verdict | Promise<Verdict> {
     try {
       const found = this.#options.deduplicator.claimFor(sender, key);
-      if (!(found instanceof Promise)) return this.#verdict(key, found);
+      if (!(found instanceof Promise)) return this.#checked(key, found);
       return found.then(
-        (found) => this.#verdict(key, found),
+        (found) => this.#checked(key, found),
         (error) => this.#withoutStore(key, error),
       );
     } catch (error) {
@@ -83,7 +83,7 @@ export class Messages {
       asked.then((found) => {
         if (!isAdmitted) return found === undefined ? undefined : refusedOutcome(key, found);
         const isKnown = found !== undefined && found.status !== "absent";
-        return isKnown ? told(key, this.#verdict(key, found)) : this.claim(sender, key);
+        return isKnown ? told(key, this.#checked(key, found)) : this.claim(sender, key);
       });
   }
 
@@ -211,6 +211,15 @@ export class Messages {
     }
   }
 
+  /** As `#verdict`: what is fresh to the store may have been claimed here while that failed, and be at work, or over. */
+  #checked(key: string, found: GatewayClaim): Verdict {
+    if (found.status !== "fresh") return this.#verdict(key, found);
+    const here = this.#options.local?.look(key) as Look | undefined;
+    if (here === undefined || here.status === "absent") return this.#verdict(key, found);
+    giveBack(found);
+    return this.#verdict(key, here);
+  }
+
   async #withoutStore(key: string, error: unknown): Promise<Verdict> {
     const { local, onStoreError, retryAfterMs } = this.#options;
     const refused: Verdict = {
@@ -244,6 +253,11 @@ function outcomeOf(key: string, found: Look): Verdict | undefined {
 /** As `outcomeOf`. It may have been claimed by another's decision. */
 function refusedOutcome(key: string, found: HeldClaim | Look): Verdict | undefined {
   if (found.status !== "fresh") return outcomeOf(key, found);
-  Promise.resolve(found.release()).catch(() => false);
+  giveBack(found);
   return undefined;
+}
+
+/** What is not told to the store lasts for a lease. */
+function giveBack(claim: HeldClaim): void {
+  Promise.resolve(claim.release()).catch(() => false);
 }
