@@ -3,6 +3,7 @@ import {
   ARKOS_METHODS,
   type ArkosGatewayStore,
   checkCounted,
+  checkFlag,
   nonsense,
 } from "./arkos/gateway-store.js";
 import type { Decision } from "./decision.js";
@@ -140,11 +141,6 @@ function checkHit(answer: unknown, asked: number): { count: number; resetAt: num
   // An answer may be late; what was over before the question was asked is no window of this hit's.
   if (resetAt < asked) throw nonsense("increment", "a resetAt that is not in the past", resetAt);
   return { count, resetAt };
-}
-
-function checkFlag(method: string, answer: unknown): boolean {
-  if (typeof answer === "boolean") return answer;
-  throw nonsense(method, "true or false", answer);
 }
 
 function refuse(what: string): Promise<never> {

@@ -47,6 +47,19 @@ export function errorFrom(thrown: unknown): TidegateError {
   return new TidegateError("store", `the store failed: ${show(thrown)}`, { cause: thrown });
 }
 
+const THE_CALLERS = new Set<ErrorCode>([
+  "bad_argument",
+  "bad_policy",
+  "unsupported",
+  "closed",
+  "sync_unavailable",
+]);
+
+/** Whether an error says something about the call or its maker: no policy turns it into a decision. */
+export function isCallers(thrown: unknown): boolean {
+  return THE_CALLERS.has(errorFrom(thrown).code);
+}
+
 function isFault(thrown: unknown): thrown is Fault {
   return (
     typeof thrown === "object" &&

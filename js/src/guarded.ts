@@ -1,6 +1,6 @@
 import { StoreGuard } from "#wasm";
 import { Deadlines, type Tick } from "./deadlines.js";
-import { errorFrom, TidegateError } from "./errors.js";
+import { errorFrom, isCallers, TidegateError } from "./errors.js";
 import { emit } from "./events.js";
 import { countStoreError } from "./metrics.js";
 import { type Answer, type Waiter, whenAnswered } from "./pending.js";
@@ -17,15 +17,6 @@ export interface Failed {
 export type Outcome<T> =
   | { readonly value: T; readonly failed?: never }
   | { readonly failed: Failed; readonly value?: never };
-
-/** Errors that say something about the call or its maker: no policy turns them into a decision. */
-const THE_CALLERS = new Set([
-  "bad_argument",
-  "bad_policy",
-  "unsupported",
-  "closed",
-  "sync_unavailable",
-]);
 
 /**
  * Puts a deadline on calls to an asynchronous store, and leaves one alone that keeps failing. A store that is
@@ -95,7 +86,7 @@ export class Guarded {
     // All of a batch fail by one error, which is one failure of the store.
     if (thrown !== this.#lastThrown) this.#guard.failed(error.code, performance.now());
     this.#lastThrown = thrown;
-    if (THE_CALLERS.has(error.code)) throw error;
+    if (isCallers(error)) throw error;
     this.#isCalm = false;
     this.#last = error;
     return this.#without(error);
@@ -205,7 +196,7 @@ function atOnce<T>(call: () => T): T {
     return call();
   } catch (thrown) {
     const error = errorFrom(thrown);
-    if (!THE_CALLERS.has(error.code)) tellStoreError(error);
+    if (!isCallers(error)) tellStoreError(error);
     throw error;
   }
 }

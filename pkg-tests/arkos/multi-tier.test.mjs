@@ -186,6 +186,38 @@ test("hits that the last tier did not answer stay counted, and it is told the ne
   assert.equal((await far.increment("key", 60_000)).count, 5);
 });
 
+test("hits that the last tier never answered stay counted when it answers, for their window", async () => {
+  const far = new Far();
+  const { nodes } = fleet(1, far);
+  const told = async (window) => {
+    const { count } = await nodes[0].increment("key", window);
+    await nodes[0].flush();
+    return count;
+  };
+  const hit = async (times, window) => {
+    const counts = [];
+    for (let at = 0; at < times; at += 1) counts.push(await told(window));
+    return counts;
+  };
+  far.state = "down";
+  assert.deepEqual(await hit(3, 60_000), [1, 2, 3]);
+  far.state = "up";
+  assert.deepEqual(await hit(3, 60_000), [4, 5, 6], "none was known");
+  await nodes[0].clear("key");
+
+  assert.deepEqual(await hit(2, 300), [1, 2]);
+  await pause(310);
+  far.state = "down";
+  assert.deepEqual(await hit(3, 300), [1, 2, 3]);
+  far.state = "up";
+  assert.deepEqual(await hit(3, 300), [4, 5, 6], "an earlier one was known");
+  far.state = "down";
+  assert.deepEqual(await hit(2, 300), [7, 8], "this one is known");
+  await pause(310);
+  far.state = "up";
+  assert.deepEqual(await hit(3, 300), [1, 2, 3], "theirs is over");
+});
+
 test("a window that is over is over, whichever tier says so", async () => {
   const far = new Far();
   const { nodes } = fleet(1, far);
@@ -328,6 +360,33 @@ test("nonsense from a tier is an error, and counts nothing", async () => {
   await nodes[0].flush();
   assert.equal(errors.length, 3);
   assert.ok(errors.every(({ code, message }) => code === "store" && message.includes('"7"')));
+});
+
+test("nonsense is never an answer, whichever tier gives it", async () => {
+  for (const nonsense of [undefined, null, {}, { count: Number.NaN, resetAt: 1 }, "OK", 1]) {
+    const foreign = new MapStore();
+    for (const method of ["increment", "has", "setIfNotExists"]) {
+      foreign[method] = async () => nonsense;
+    }
+    const alone = new MultiTierArkosGatewayStore([foreign]);
+    for (const call of [
+      () => alone.increment("key", 60_000),
+      () => alone.has("id"),
+      () => alone.setIfNotExists("id", 60),
+    ]) {
+      await assert.rejects(call, { name: "TidegateError", code: "store" });
+    }
+    const errors = [];
+    const options = { onError: ({ code, message }) => errors.push(`${code} ${message}`) };
+    const store = new MultiTierArkosGatewayStore([foreign, new MapStore()], options);
+    assert.equal((await store.increment("key", 60_000)).count, 1);
+    assert.equal(await store.has("id"), false);
+    assert.equal(await store.setIfNotExists("id", 60), true);
+    assert.deepEqual(
+      errors.map((text) => /^store the store's (\w+)\(\) must answer/.exec(text)?.[1]),
+      ["increment", "has", "has"],
+    );
+  }
 });
 
 test("one tier is that tier, and no tier is a mistake", async () => {

@@ -3,6 +3,6 @@
 
 process.env.SOCKET_IO = "socket.io-oldest";
 
-for (const part of ["connect", "limits", "order", "dedup", "traps", "burst", "gateway"]) {
+for (const part of ["connect", "limits", "order", "dedup", "traps", "burst", "gateway", "close"]) {
   await import(`../gateway/${part}.test.mjs`);
 }

@@ -254,6 +254,42 @@ test("a clock that tells nonsense refuses packets, and stops nothing", async (t)
   }
 });
 
+test("what was handled while the store was away is handled once in this process, at work or over", async (t) => {
+  const limited = { limit: plenty, dedup: {} };
+  for (const [how, rule] of Object.entries({ limited, unlimited: { dedup: {} } })) {
+    const database = new Database();
+    const { opened, open } = gate();
+    let runs = 0;
+    const { connect } = await start(
+      t,
+      { store: database.store(), onStoreError: "local", events: { order: rule } },
+      {
+        onConnection: (socket, gateway) => {
+          gateway.on(socket, "order", async () => {
+            runs += 1;
+            await opened;
+            return runs;
+          });
+          socket.on("received", (acknowledge) => acknowledge());
+        },
+      },
+    );
+    const client = await connect();
+    const send = () => client.emitWithAck("order", { mid: "a" });
+    database.before = () => Promise.reject(new Error("down"));
+    const first = send();
+    await until(() => runs === 1);
+    database.before = () => undefined;
+    const asked = database.calls;
+    const copy = send();
+    // Behind the copy in the queue: it is decided on by then.
+    await client.emitWithAck("received");
+    assert.ok(database.calls > asked, "the store was asked again");
+    open();
+    assert.deepEqual([await first, await copy, await send(), runs], [1, 1, 1, 1], how);
+  }
+});
+
 test("a store that answers again is used again", async (t) => {
   const database = new Database();
   database.before = () => Promise.reject(new Error("down"));

@@ -30,6 +30,12 @@ export function checkCounted(answer: unknown): { count: number; resetAt: number 
   return { count: count as number, resetAt };
 }
 
+/** What `has` or `setIfNotExists` answered, if that can be. */
+export function checkFlag(method: string, answer: unknown): boolean {
+  if (typeof answer === "boolean") return answer;
+  throw nonsense(method, "true or false", answer);
+}
+
 export function nonsense(method: string, expected: string, answer: unknown): TidegateError {
   const text = `the store's ${method}() must answer ${expected}, but answered ${show(answer)}`;
   return new TidegateError("store", text);

@@ -1,5 +1,5 @@
 import { errorFrom, TidegateError } from "../errors.js";
-import { type ArkosGatewayStore, checkCounted } from "./gateway-store.js";
+import type { ArkosGatewayStore } from "./gateway-store.js";
 
 /** So many hits of a key wait to be told. */
 const MOST_UNTOLD = 1_000;
@@ -22,8 +22,9 @@ export class Hits {
   /** Hits that are still to be told, the one that is being told among them; and how many have been. */
   #untold = 0;
   #told = 0;
-  /** Of the last tier's window: told, but nobody knows whether they were counted. They stay counted here. */
+  /** Told, but nobody knows whether the last tier counted them. They stay counted here for their window. */
   #lost = 0;
+  #lostUntil = 0;
   /** What the last tier counted of everybody's hits, and until when that holds on this process's clock. */
   #known: Counted | undefined;
   #knownUntil = 0;
@@ -58,7 +59,8 @@ export class Hits {
     if (known === undefined || performance.now() >= this.#knownUntil) return first;
     // The first tier's window began when the last one's was over.
     if (first.resetAt - this.#windowMs >= known.resetAt) return first;
-    return { count: known.count + this.#lost + this.#untold, resetAt: known.resetAt };
+    const lost = performance.now() < this.#lostUntil ? this.#lost : 0;
+    return { count: known.count + lost + this.#untold, resetAt: known.resetAt };
   }
 
   /** When everything has been told that was counted before. */
@@ -80,7 +82,8 @@ export class Hits {
   /** Forgets what is known and so many hits that were not told, and goes on. */
   resume(forgotten: number): void {
     this.#known = undefined;
-    this.#lost = 0;
+    this.#knownUntil = 0;
+    this.#lostUntil = 0;
     this.#untold -= forgotten;
     this.#told += forgotten;
     this.#pause?.end();
@@ -95,7 +98,9 @@ export class Hits {
   async #tell(): Promise<void> {
     this.#isTelling = true;
     while (this.#untold > 0) {
-      this.#underWay = Promise.allSettled(this.#tiers.map((tier) => this.#hit(tier)));
+      this.#underWay = Promise.allSettled(
+        this.#tiers.map((tier) => tier.increment(this.#key, this.#windowMs)),
+      );
       this.#heard(await this.#underWay);
       this.#underWay = undefined;
       await this.#pause?.over;
@@ -104,16 +109,12 @@ export class Hits {
     this.#idle();
   }
 
-  async #hit(tier: ArkosGatewayStore): Promise<Counted> {
-    return checkCounted(await tier.increment(this.#key, this.#windowMs));
-  }
-
   #heard(answers: Told): void {
     this.#untold -= 1;
     this.#told += 1;
     const last = answers.at(-1);
     if (last?.status === "fulfilled") this.#learn(last.value);
-    else this.#lost += 1;
+    else this.#lose(1);
     const errors = answers.flatMap((answer) => ("reason" in answer ? [answer.reason] : []));
     for (const error of errors) this.#failed(error);
     // Nobody is to wait for a tier that hangs as often as there are hits.
@@ -125,18 +126,31 @@ export class Hits {
   #drop(count: number, why: string): void {
     this.#untold -= count;
     this.#told += count;
-    this.#lost += count;
+    this.#lose(count);
     this.#failed(
       new TidegateError("store", `${count} hits are not told to the other tiers: ${why}`),
     );
   }
 
+  /** They are of the last tier's window, or, where none is known, of the one that the first of them would have begun. */
+  #lose(count: number): void {
+    const now = performance.now();
+    if (now >= this.#lostUntil) {
+      this.#lost = 0;
+      this.#lostUntil = now < this.#knownUntil ? this.#knownUntil : now + this.#windowMs;
+    }
+    this.#lost += count;
+  }
+
   #learn({ count, resetAt }: Counted): void {
-    if (resetAt !== this.#known?.resetAt) this.#lost = 0;
+    const isOther = this.#known !== undefined && resetAt !== this.#known.resetAt;
+    // The window that they were of is over sooner than was known.
+    if (isOther && performance.now() < this.#knownUntil) this.#lost = 0;
     this.#known = { count, resetAt };
     const leftMs = resetAt - Date.now();
     // Where the last tier has another clock, a whole window is the most that may be left.
     const isOurClock = leftMs > 0 && leftMs <= this.#windowMs;
     this.#knownUntil = performance.now() + (isOurClock ? leftMs : this.#windowMs);
+    this.#lostUntil = Math.min(this.#lostUntil, this.#knownUntil);
   }
 }

@@ -1,9 +1,9 @@
 import { Carried } from "../carried.js";
 import type { Deadlines } from "../deadlines.js";
-import type { ArkosGatewayStore } from "./gateway-store.js";
+import { type ArkosGatewayStore, checkCounted, checkFlag } from "./gateway-store.js";
 import type { Counted } from "./hits.js";
 
-/** An Arkos store that answers in time, or fails. */
+/** An Arkos store that answers in time and what can be, or fails. */
 export class TimedStore implements ArkosGatewayStore {
   constructor(
     private readonly store: ArkosGatewayStore,
@@ -11,7 +11,7 @@ export class TimedStore implements ArkosGatewayStore {
   ) {}
 
   increment(key: string, windowMs: number): Promise<Counted> {
-    return this.#inTime((store) => store.increment(key, windowMs));
+    return this.#inTime(async (store) => checkCounted(await store.increment(key, windowMs)));
   }
 
   clear(prefix: string): Promise<void> {
@@ -19,7 +19,7 @@ export class TimedStore implements ArkosGatewayStore {
   }
 
   has(key: string): Promise<boolean> {
-    return this.#inTime((store) => store.has(key));
+    return this.#inTime(async (store) => checkFlag("has", await store.has(key)));
   }
 
   set(key: string, ttl: number): Promise<void> {
@@ -27,7 +27,9 @@ export class TimedStore implements ArkosGatewayStore {
   }
 
   setIfNotExists(key: string, ttl: number): Promise<boolean> {
-    return this.#inTime((store) => store.setIfNotExists(key, ttl));
+    return this.#inTime(async (store) =>
+      checkFlag("setIfNotExists", await store.setIfNotExists(key, ttl)),
+    );
   }
 
   #inTime<T>(call: (store: ArkosGatewayStore) => Promise<T>): Promise<T> {

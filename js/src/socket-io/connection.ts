@@ -88,21 +88,24 @@ export class Connection {
     if (this.#settings.dryRun) {
       void this.#judge.rehearse(packet);
       this.#pass(packet);
-    } else if (!isNoticed) {
-      this.#refuse(packet, refusal("BAD_REQUEST"));
-    } else if (this.#queue === undefined) {
-      this.#decide(packet, this.#judge);
-    } else if (this.#isFull(this.#queue.length + 1)) {
-      this.#refuse(packet, refusal("OVERLOADED", this.#settings.timeoutMs));
-    } else {
+      return;
+    }
+    const refused = isNoticed ? this.#unheard(packet) : refusal("BAD_REQUEST");
+    if (refused !== undefined) this.#refuse(packet, refused);
+    else if (this.#queue === undefined) this.#decide(packet, this.#judge);
+    else {
       const isAskedNow = this.#settings.pipelines;
       this.#queue.push({ packet, verdict: isAskedNow ? this.#judge.judge(packet) : undefined });
     }
   }
 
-  /** Nobody waits for a synchronous store: behind it is only what arrived in the same moment. */
-  #isFull(waiting: number): boolean {
-    return !this.#settings.synchronous && waiting >= this.#settings.queueLimit;
+  /** Why nothing is asked about a packet; undefined where it is. */
+  #unheard({ name }: Packet): Refusal | undefined {
+    const { isClosing, rules, synchronous, queueLimit, timeoutMs } = this.#settings;
+    if (isClosing && rules.of(name) !== undefined) return refusal("STORE_UNAVAILABLE", timeoutMs);
+    // Nobody waits for a synchronous store: behind it is only what arrived in the same moment.
+    if (this.#queue === undefined || synchronous) return undefined;
+    return this.#queue.length + 1 >= queueLimit ? refusal("OVERLOADED", timeoutMs) : undefined;
   }
 
   /** In the same tick where the store can; else behind it, with all that comes meanwhile. */
@@ -115,6 +118,7 @@ export class Connection {
   async #drain(first: Packet, verdict: Promise<Verdict>, judge: Judge): Promise<void> {
     const queue: Queued[] = [];
     this.#queue = queue;
+    this.#settings.deciding.begin();
     this.#carryOutLater(first, await verdict);
     for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
       const { packet } = next;
@@ -122,6 +126,7 @@ export class Connection {
       else if (this.#socket.connected) this.#carryOutLater(packet, await judge.judge(packet));
     }
     this.#queue = undefined;
+    this.#settings.deciding.end();
   }
 
   /** What a middleware of the user throws is thrown as Socket.IO would have it, and leaves the queue alone. */

@@ -59,7 +59,10 @@ export interface GatewayOptions {
     when?: (socket: any) => boolean;
     onBurst: (e: { identity: string; count: number }) => void;
   };
-  /** What a failed store means. Default "deny". */
+  /**
+   * What a failed store means. Default "deny". "local": this process decides by itself, and remembers for itself which
+   * messages it handled: a copy that reaches another process, then or once the store answers again, may be handled there.
+   */
   onStoreError?: "allow" | "deny" | "local";
   /** Deadline of one decision of the store. Default 500 ms. */
   timeout?: Duration;

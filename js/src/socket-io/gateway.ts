@@ -1,12 +1,10 @@
 import { TidegateError } from "../errors.js";
 import { bad, isPlainObject } from "../options.js";
-import { driverOf } from "../store.js";
 import type { Handler } from "./connection.js";
 import { Door } from "./door.js";
 import type { GatewayOptions } from "./gateway-options.js";
 import type { Server, Socket } from "./server.js";
 import { Settings } from "./settings.js";
-import { beforeTermination } from "./termination.js";
 
 /**
  * What a client sees when a packet is refused: with an acknowledgement, ack({ ok: false, error }); without, the event
@@ -31,8 +29,10 @@ export interface Gateway {
    */
   on(socket: any, event: string, handler: (...args: any[]) => unknown): void;
   /**
-   * Refuses what comes from now on, waits for the handlers of `on` that are at work, and gives back what a TieredStore
-   * holds for it. On SIGTERM that goes back too; then the process ends as it would have.
+   * Refuses what comes from now on, and decides on the packets that came before it: those whose turn has not come when
+   * `timeout` is over are refused, too. Waits for the handlers of `on` that are at work, and gives back what a
+   * TieredStore holds for it; copies that wait for another process are refused, and may be sent again. Called twice, it
+   * is done once. On SIGTERM what a TieredStore holds goes back too; then the process ends as it would have.
    */
   close(): Promise<void>;
 }
@@ -56,8 +56,6 @@ export function createGateway(options: GatewayOptions = {}): Gateway {
 class SocketIoGateway implements Gateway {
   readonly #options: GatewayOptions;
   readonly #settings: Settings[];
-  /** Budget that the store holds in this process goes back when it is told to end. */
-  readonly #forgetTermination: (() => void) | undefined;
   readonly #doors = new WeakMap<Server, Door>();
 
   constructor(options: GatewayOptions) {
@@ -65,10 +63,6 @@ class SocketIoGateway implements Gateway {
     // Servers that differ in their rules still share one store.
     this.#options = { ...options, store: settings.store };
     this.#settings = [settings];
-    const driver = driverOf(settings.store);
-    if (driver.settle !== undefined) {
-      this.#forgetTermination = beforeTermination(async () => driver.settle?.());
-    }
   }
 
   register(io: Server, overrides?: Partial<GatewayOptions>): Gateway {
@@ -94,7 +88,6 @@ class SocketIoGateway implements Gateway {
 
   async close(): Promise<void> {
     await Promise.all(this.#settings.map((settings) => settings.close()));
-    this.#forgetTermination?.();
   }
 
   #settingsWith(overrides: Partial<GatewayOptions> | undefined): Settings {

@@ -1,4 +1,5 @@
 import type { Decision } from "../decision.js";
+import { isCallers } from "../errors.js";
 import type { Limiter } from "../limiter.js";
 import { answered } from "./answer.js";
 import type { ClientAddresses } from "./client-address.js";
@@ -119,15 +120,16 @@ export class Handshakes {
     const { limiter, synchronous } = this.#options;
     try {
       if (synchronous) return refusedBy(limiter.consumeSync(identity));
-      return limiter.consume(identity).then(refusedBy, () => this.#undecided());
-    } catch {
-      return this.#undecided();
+      return limiter.consume(identity).then(refusedBy, (error) => this.#undecided(error));
+    } catch (error) {
+      return this.#undecided(error);
     }
   }
 
-  #undecided(): Refused {
+  #undecided(error: unknown): Refused {
     const { onStoreError, retryAfterMs } = this.#options;
-    return onStoreError === "allow" ? undefined : refusal("STORE_UNAVAILABLE", retryAfterMs);
+    const isAllowed = onStoreError === "allow" && !isCallers(error);
+    return isAllowed ? undefined : refusal("STORE_UNAVAILABLE", retryAfterMs);
   }
 
   /** Takes one of the places that an identity has. */

@@ -1,5 +1,5 @@
 import type { Decision } from "../decision.js";
-import { show } from "../errors.js";
+import { isCallers, show } from "../errors.js";
 import { answered } from "./answer.js";
 import { Budget } from "./budget.js";
 import { type Identity, keyOf, keyPart } from "./identity.js";
@@ -138,7 +138,7 @@ export class Judge {
   /** The store failed in a way that its limiter has no answer to. */
   #undecided(admission: Admission | undefined, error: unknown): Verdict | Promise<Verdict> {
     report(this.#socket, error);
-    if (this.#settings.onStoreError === "allow") return admitted(admission);
+    if (this.#settings.onStoreError === "allow" && !isCallers(error)) return admitted(admission);
     void admission?.(false);
     return refuse(this.#unavailable());
   }

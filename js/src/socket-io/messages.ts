@@ -1,9 +1,11 @@
 import { type Deduplicator, duplicate, type GatewayClaim, type Look } from "../deduplicator.js";
+import { isCallers } from "../errors.js";
 import type { HeldClaim } from "../held-claim.js";
 import { restored } from "./acknowledgement.js";
 import type { Delivery } from "./delivery.js";
 import { senderOf } from "./identity.js";
 import { refusal } from "./refusal.js";
+import { UnderWay } from "./under-way.js";
 import { PASS, type Verdict } from "./verdict.js";
 
 const RENEWALS_PER_LEASE = 3;
@@ -38,9 +40,8 @@ export class Messages {
    */
   readonly #open: Record<string, Delivery> = Object.create(null);
   #tending: NodeJS.Timeout | undefined;
-  /** How many are through of which the store does not know yet, and who waits for that. */
-  #untold = 0;
-  #allTold: (() => void) | undefined;
+  /** Those that are through, and of which the store does not know yet. */
+  readonly #untold = new UnderWay();
 
   constructor(options: MessagesOptions) {
     this.#options = options;
@@ -62,13 +63,13 @@ export class Messages {
   #claim(sender: string, key: string): Verdict | Promise<Verdict> {
     try {
       const found = this.#options.deduplicator.claimFor(sender, key);
-      if (!(found instanceof Promise)) return this.#verdict(key, found);
+      if (!(found instanceof Promise)) return this.#checked(key, found);
       return found.then(
-        (found) => this.#verdict(key, found),
-        () => this.#withoutStore(key),
+        (found) => this.#checked(key, found),
+        (error) => this.#withoutStore(key, error),
       );
-    } catch {
-      return this.#withoutStore(key);
+    } catch (error) {
+      return this.#withoutStore(key, error);
     }
   }
 
@@ -82,7 +83,7 @@ export class Messages {
       asked.then((found) => {
         if (!isAdmitted) return found === undefined ? undefined : refusedOutcome(key, found);
         const isKnown = found !== undefined && found.status !== "absent";
-        return isKnown ? told(key, this.#verdict(key, found)) : this.claim(sender, key);
+        return isKnown ? told(key, this.#checked(key, found)) : this.claim(sender, key);
       });
   }
 
@@ -138,23 +139,19 @@ export class Messages {
 
   /** Refuses what comes, and waits for the handlers that are at work: for a lease, after which others may run them. */
   async drain(): Promise<void> {
-    const { deduplicator, local, leaseMs } = this.#options;
-    await Promise.all([deduplicator.close(), local?.close()]);
+    const { deduplicator, leaseMs } = this.#options;
+    await deduplicator.close();
     const running = Object.values(this.#open).filter((delivery) => delivery.isAwaited);
     await Promise.all(running.map((delivery) => delivery.ending(leaseMs)));
-    if (this.#untold === 0) return;
-    await new Promise<void>((resolve) => {
-      this.#allTold = resolve;
-    });
+    await this.#untold.over();
   }
 
   /** The store is being told what came of a message; then others are. */
   async telling(known: Promise<unknown>, tell: () => void): Promise<void> {
-    this.#untold += 1;
+    this.#untold.begin();
     await known;
     tell();
-    this.#untold -= 1;
-    if (this.#untold === 0) this.#allTold?.();
+    this.#untold.end();
   }
 
   /** Renews what is known to be at work. A handler that may never acknowledge has one lease to do it in. */
@@ -182,8 +179,8 @@ export class Messages {
     try {
       const isFirst = await this.#options.deduplicator.first(key);
       return isFirst ? PASS : { act: "replay", args: undefined };
-    } catch {
-      return this.#withoutStore(key);
+    } catch (error) {
+      return this.#withoutStore(key, error);
     }
   }
 
@@ -198,8 +195,8 @@ export class Messages {
       if (found === undefined) return undefined;
       if (found.status !== "absent") return this.#verdict(key, found);
       return await this.#claim(senderOf(key), key);
-    } catch {
-      return this.#withoutStore(key);
+    } catch (error) {
+      return this.#withoutStore(key, error);
     }
   }
 
@@ -214,15 +211,30 @@ export class Messages {
     }
   }
 
-  async #withoutStore(key: string): Promise<Verdict> {
+  /** As `#verdict`: what is fresh to the store may have been claimed here while that failed, and be at work, or over. */
+  #checked(key: string, found: GatewayClaim): Verdict {
+    if (found.status !== "fresh") return this.#verdict(key, found);
+    const here = this.#options.local?.look(key) as Look | undefined;
+    if (here === undefined || here.status === "absent") return this.#verdict(key, found);
+    giveBack(found);
+    return this.#verdict(key, here);
+  }
+
+  async #withoutStore(key: string, error: unknown): Promise<Verdict> {
     const { local, onStoreError, retryAfterMs } = this.#options;
+    const refused: Verdict = {
+      act: "refuse",
+      refusal: refusal("STORE_UNAVAILABLE", retryAfterMs),
+    };
+    // The store did not fail, and may know that the message is at work elsewhere.
+    if (isCallers(error)) return refused;
     if (onStoreError === "allow") return PASS;
     try {
       if (local !== undefined) return this.#verdict(key, await local.claimFor(senderOf(key), key));
     } catch {
       // Not even that: it has no room.
     }
-    return { act: "refuse", refusal: refusal("STORE_UNAVAILABLE", retryAfterMs) };
+    return refused;
   }
 }
 
@@ -241,6 +253,11 @@ function outcomeOf(key: string, found: Look): Verdict | undefined {
 /** As `outcomeOf`. It may have been claimed by another's decision. */
 function refusedOutcome(key: string, found: HeldClaim | Look): Verdict | undefined {
   if (found.status !== "fresh") return outcomeOf(key, found);
-  Promise.resolve(found.release()).catch(() => false);
+  giveBack(found);
   return undefined;
+}
+
+/** What is not told to the store lasts for a lease. */
+function giveBack(claim: HeldClaim): void {
+  Promise.resolve(claim.release()).catch(() => false);
 }

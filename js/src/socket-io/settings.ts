@@ -27,8 +27,11 @@ import { Handshakes } from "./handshakes.js";
 import { Identities, userOf } from "./identity.js";
 import { payloadId } from "./message-id.js";
 import { Messages } from "./messages.js";
+import { pause } from "./pause.js";
 import type { Acks } from "./refusal.js";
 import { OTHERS, type Rule, Rules } from "./rule.js";
+import { beforeTermination } from "./termination.js";
+import { UnderWay } from "./under-way.js";
 
 const KNOWN = [
   ...["store", "prefix", "identify", "connect", "events", "burst", "onStoreError", "timeout"],
@@ -62,7 +65,12 @@ export class Settings {
   readonly hasOwnNames: boolean;
   /** After how long the store has answered, or is given up: by then it makes sense to ask a slow one again. */
   readonly timeoutMs: number;
+  /** Connections that wait for what the store says of their packets. */
+  readonly deciding = new UnderWay();
   readonly #prefix: string;
+  /** Budget that the store holds in this process goes back when it is told to end. */
+  readonly #forgetTermination: (() => void) | undefined;
+  #closing: Promise<void> | undefined;
   #isClosed = false;
 
   constructor(options: GatewayOptions) {
@@ -83,6 +91,10 @@ export class Settings {
     this.rules = this.#rulesFrom(events);
     this.handshakes = connect === undefined ? undefined : this.#handshakesFrom(connect, addresses);
     this.alarm = burst === undefined ? undefined : this.#alarmFrom(burst, addresses);
+    const driver = driverOf(this.store);
+    if (driver.settle !== undefined) {
+      this.#forgetTermination = beforeTermination(async () => driver.settle?.());
+    }
   }
 
   /** Whether the store has answered by the time a call returns. */
@@ -95,16 +107,37 @@ export class Settings {
     return driverOf(this.store).pipelines === true;
   }
 
+  /** Whether what comes is refused. */
+  get isClosing(): boolean {
+    return this.#closing !== undefined;
+  }
+
+  /** Whether what came before that is refused, too. */
   get isClosed(): boolean {
     return this.#isClosed;
   }
 
-  /** Refuses what comes from now on, and waits for what is under way. */
-  async close(): Promise<void> {
-    this.#isClosed = true;
+  /** Refuses what comes from now on, and waits for what is under way. However often it is called, it is done once. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    await this.#decideOnTheRest();
     await Promise.all(this.rules.all.map(({ messages }) => messages?.drain()));
     await Promise.all(this.rules.all.map(({ limiter }) => limiter?.close()));
     await Promise.all([this.handshakes?.close(), this.alarm?.close()]);
+    this.#forgetTermination?.();
+  }
+
+  /** What came before has a deadline together; what is being asked then is answered, and no more is asked. */
+  async #decideOnTheRest(): Promise<void> {
+    await Promise.race([this.deciding.over(), pause(this.timeoutMs)]);
+    this.#isClosed = true;
+    await this.deciding.over();
+    // What was let through last is with its handlers by then.
+    await new Promise<void>((resolve) => process.nextTick(resolve));
   }
 
   #rulesFrom(events: unknown): Rules {
