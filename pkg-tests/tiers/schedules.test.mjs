@@ -161,9 +161,10 @@ test("eager: what is admitted while the store closes is told after it", async ()
   const limiter = new Limiter({ limit, store, timeout: "10s" });
   for (const key of ["before", "during"]) await limiter.consume(key);
   await limiter.consume("before");
-  const { answer, closing } = await new Promise((asked) => {
-    wait = () => new Promise((answer) => asked({ answer, closing }));
-    const closing = store.close();
+  let closing;
+  const answer = await new Promise((asked) => {
+    wait = () => new Promise((answer) => asked(answer));
+    closing = store.close();
   });
   wait = () => {};
   assert.equal((await limiter.consume("during")).local, true);
@@ -209,8 +210,8 @@ test("eager: a key that had no room and then has some is told of all its units",
   await consume(1);
   await withoutRow;
   for (let call = 0; call < 20; call += 1) await consume(1);
-  assert.equal(admitted, 20);
   await store.close();
+  assert.equal(admitted, 20);
 });
 
 test("no bound is claimed over a store that loses races", () => {
