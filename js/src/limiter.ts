@@ -72,6 +72,7 @@ export class Limiter {
   readonly #ownStore: MemoryStore | undefined;
   /** Decides while the store does not, with onStoreError "local". */
   #local: SyncLimitDriver | undefined;
+  #closing: Promise<void> | undefined;
 
   constructor(options: LimiterOptions) {
     checkOptions(options, KNOWN);
@@ -174,8 +175,12 @@ export class Limiter {
   }
 
   /** Stops background work and returns what it holds. Idempotent. */
-  async close(): Promise<void> {
-    if (this.#owner.closed) return;
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
     this.#owner.closed = true;
     await this.#driver.close();
     this.#ownStore?.[DRIVER].release();

@@ -1,5 +1,5 @@
 import { LimitSet } from "#wasm";
-import { show, TidegateError } from "./errors.js";
+import { type ErrorCode, show, TidegateError } from "./errors.js";
 import { checkOptions, countOf, type Duration, isPlainObject } from "./options.js";
 
 /** Which arithmetic a limit uses. "token-bucket" is the leaky bucket under its other name. */
@@ -31,11 +31,12 @@ export interface Limits {
   readonly options: readonly LimitOptions[];
 }
 
-/** Checks limits; throws "bad_policy" naming the option and its value. */
-export function limitsFrom(given: unknown): Limits {
+/** Checks limits; what it throws names the option and its value. */
+export function limitsFrom(given: unknown, code: ErrorCode = "bad_policy"): Limits {
   const list = Array.isArray(given) ? given : [given];
   const plain = list.map((options, at) => {
-    checkOptions(options, KNOWN, list.length === 1 ? 'option "limit"' : `option "limit"[${at}]`);
+    const what = list.length === 1 ? 'option "limit"' : `option "limit"[${at}]`;
+    checkOptions(options, KNOWN, what, code);
     return scalars(options as Record<string, unknown>);
   });
   try {
@@ -48,7 +49,7 @@ export function limitsFrom(given: unknown): Limits {
       options: plain as unknown as LimitOptions[],
     };
   } catch (thrown) {
-    throw policyError(thrown, list);
+    throw policyError(thrown, list, code);
   }
 }
 
@@ -68,18 +69,18 @@ interface BadPolicy {
   readonly index: number | undefined;
 }
 
-function policyError(thrown: unknown, list: readonly unknown[]): TidegateError {
+function policyError(thrown: unknown, list: readonly unknown[], code: ErrorCode): TidegateError {
   const { option, expected, index } = thrown as BadPolicy;
   if (index === undefined) {
     const names = list.map((limit) => show((limit as LimitOptions).name ?? "default")).join(", ");
     const text = `option "${option}" must be ${expected}, but there are ${list.length}: [${names}]`;
-    return new TidegateError("bad_policy", text);
+    return new TidegateError(code, text);
   }
   const given = list[index];
   const value = isPlainObject(given) ? given[option] : given;
   const place = list.length > 1 ? `limit[${index}].` : "";
   const text = `option "${place}${option}" must be ${expected}, but is ${show(value)}`;
-  return new TidegateError("bad_policy", text);
+  return new TidegateError(code, text);
 }
 
 /**

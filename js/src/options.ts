@@ -8,7 +8,7 @@ export type Duration = number | string;
 
 const MAX_DURATION_MS = 365 * 86_400_000;
 /** The longest that a timer of JavaScript can be set to. */
-const MAX_TIMEOUT_MS = 2 ** 31 - 1;
+export const MAX_TIMEOUT_MS = 2 ** 31 - 1;
 
 export function bad(code: ErrorCode, name: string, value: unknown, expected: string): never {
   throw new TidegateError(code, `${name} must be ${expected}, but is ${show(value)}`);

@@ -1,6 +1,14 @@
 import { TidegateError } from "./errors.js";
 import { type LimitOptions, limitsFrom } from "./limits.js";
-import { bad, checkOptions, countOf, type Duration, durationMs, oneOf } from "./options.js";
+import {
+  bad,
+  checkOptions,
+  countOf,
+  type Duration,
+  durationMs,
+  MAX_TIMEOUT_MS,
+  oneOf,
+} from "./options.js";
 import { type Capabilities, DRIVER, driverOf, type Store } from "./store.js";
 import { TieredDriver } from "./tiers/driver.js";
 
@@ -14,7 +22,7 @@ export interface TieredStoreOptions {
   mode?: "deny-cache" | "lease" | "eager";
   /** eager: the most units of a key that l2 does not know of. Default 10. A cost above it goes to l2 at once. */
   maxUnsynced?: number;
-  /** eager: how long it may take until l2 knows. Default 100 ms. */
+  /** eager: how long it may take until l2 knows: at most 2^31 - 1 ms. Default 100 ms. */
   syncEvery?: Duration;
   /** lease: the largest share, at most an eighth of the capacity, which is the default. */
   leaseUnits?: number;
@@ -63,7 +71,8 @@ export class TieredStore implements Store {
       leased: countOf(leaseUnits, "leaseUnits"),
       keys: countOf(options.maxKeys ?? DEFAULT_MAX_KEYS, "maxKeys", MOST_KEYS),
     };
-    const syncMs = durationMs(options.syncEvery ?? DEFAULT_SYNC_MS, 'option "syncEvery"');
+    const syncEvery = options.syncEvery ?? DEFAULT_SYNC_MS;
+    const syncMs = durationMs(syncEvery, 'option "syncEvery"', "bad_policy", MAX_TIMEOUT_MS);
     this.l2 = options.l2;
     this.capabilities = Object.freeze({ ...capabilities, synchronous: false });
     this[DRIVER] = new TieredDriver(l2, mode, most, syncMs, capabilities.clock === "caller");
@@ -85,7 +94,7 @@ export class TieredStore implements Store {
     if (this.capabilities.atomicity !== "exact") {
       throw new TidegateError("unsupported", "l2 is best-effort: no bound is claimed");
     }
-    return this[DRIVER].bound(limitsFrom(limit), nodes);
+    return this[DRIVER].bound(limitsFrom(limit, "bad_argument"), nodes);
   }
 
   /** Tells l2 what it does not know, and gives back what was not spent. l2 itself stays open. */

@@ -21,6 +21,8 @@ mod world;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use tidegate::tier::{Mode, Tier, Verdict};
+use tidegate::{Clock, Limit, LimitOptions, Limits, Millis, Slot, Timestamp};
 use world::{Plan, Sabotage, World};
 
 /// Runs per kind of fleet in the test command; as many times more in the long form.
@@ -34,21 +36,22 @@ fn seeds(at_least: u64) -> Vec<u64> {
     (0..count).collect()
 }
 
-fn run(
-    seed: u64,
-    mode: fn(&mut random::Random) -> tidegate::tier::Mode,
-    sabotage: Sabotage,
-) -> Result<(), String> {
-    let run = || World::new(Plan::from(seed, mode, sabotage)).run();
+fn run(seed: u64, mode: fn(&mut random::Random) -> Mode, sabotage: Sabotage) -> Result<(), String> {
+    holds(Plan::from(seed, mode, sabotage))
+}
+
+fn holds(plan: Plan) -> Result<(), String> {
+    let run = || World::new(plan).run();
     catch_unwind(AssertUnwindSafe(run)).map_err(|panic| {
         panic.downcast_ref::<String>().cloned().unwrap_or_else(|| "a panic without text".into())
     })
 }
 
-fn every_seed_holds(mode: fn(&mut random::Random) -> tidegate::tier::Mode) {
+fn every_seed_holds(mode: fn(&mut random::Random) -> Mode) {
     for seed in seeds(SEEDS) {
-        if let Err(error) = run(seed, mode, Sabotage::None) {
-            panic!("TIDEGATE_SEED={seed} replays this: {error}");
+        let plan = || Plan::from(seed, mode, Sabotage::None);
+        for held in [holds(plan()), holds(plan().crowded())] {
+            held.unwrap_or_else(|error| panic!("TIDEGATE_SEED={seed} replays this: {error}"));
         }
     }
 }
@@ -66,6 +69,31 @@ fn leases_stay_within_their_bound_and_every_unit_is_accounted_for() {
 #[test]
 fn eager_nodes_stay_within_their_bound_and_every_delta_counts_once() {
     every_seed_holds(world::eager);
+}
+
+/// By an index that is told which rows were freed: it knows no generations.
+#[test]
+fn an_answer_that_comes_after_its_limiter_was_closed_is_about_no_other() {
+    let now = Timestamp::from_ms(1_000_000);
+    let limits = || {
+        Limits::new(vec![Limit::new(&LimitOptions::new(5, Millis::from_ms(1_000))).unwrap()])
+            .unwrap()
+    };
+    let mode = Mode::Eager { most_unsynced: 5, sync_every: Millis::from_ms(100) };
+    let mut tier = Tier::new(mode, Clock::Store, 10);
+    let closed = tier.register(limits(), 1);
+    let (Verdict::Ask(first), Some(slot)) = tier.ask(closed, None, 1, now) else { panic!() };
+    tier.failed(&first);
+    let held = Slot { generation: Slot::ANY, ..slot };
+    let (Verdict::Ask(late), _) = tier.ask(closed, Some(held), 1, now) else { panic!() };
+    tier.forget(held);
+    tier.release(closed);
+    let other = tier.register(limits(), 2);
+    let (_, Some(reused)) = tier.ask(other, None, 1, now) else { panic!() };
+    assert_eq!((other, reused.index), (closed, slot.index));
+    tier.failed(&late);
+    let (verdict, _) = tier.ask(other, Some(held), 1, now);
+    assert_eq!(verdict, Verdict::Wait, "its own question is under way");
 }
 
 #[test]

@@ -171,3 +171,20 @@ test("a message's limit and claim are one call to the shared store, and none whe
   assert.deepEqual(await sent("d"), ["RATE_LIMITED", 1], "a look");
   assert.equal(handled, 2);
 });
+
+test("a claim that is answered here leaves nothing in wasm memory", async () => {
+  const dist = new URL("../node_modules/tidegate/dist/", import.meta.url);
+  const { DRIVER } = await import(new URL("store.js", dist));
+  const { MessageCall } = await import(new URL("wasm/inline.js", dist));
+  const [store] = nodesOf(1, redis.shared().store, {});
+  await new Deduplicator({ ttl: "1h", store }).run("id", () => 7);
+  const { free } = MessageCall.prototype;
+  let freed = 0;
+  MessageCall.prototype.free = function () {
+    freed += 1;
+    free.call(this);
+  };
+  const reply = await store[DRIVER].messages("tg", 500).admit("id", "token", 1_000);
+  MessageCall.prototype.free = free;
+  assert.deepEqual([reply.status, freed], ["duplicate", 1]);
+});

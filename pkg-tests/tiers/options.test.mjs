@@ -21,6 +21,7 @@ test("each option is checked, and the error names it and its value", () => {
     [{ l2, maxUnsynced: 1.5 }, "maxUnsynced", "1.5"],
     [{ l2, syncEvery: "soon" }, "syncEvery", '"soon"'],
     [{ l2, syncEvery: 0 }, "syncEvery", "0"],
+    [{ l2, syncEvery: "30d" }, "syncEvery", '"30d"'],
     [{ l2, leaseUnits: -3 }, "leaseUnits", "-3"],
     [{ l2, maxKeys: "many" }, "maxKeys", '"many"'],
     [{ l2, maxKeys: 2 ** 32 }, "maxKeys", "4294967296"],
@@ -138,9 +139,20 @@ test("the bound is a number for each mode and algorithm", () => {
     code: "bad_argument",
     message: /one limit/,
   });
-  assert.throws(() => store.overAdmissionBound({ limit: 0, window: "1m" }, 2), {
-    code: "bad_policy",
-  });
+  for (const wrong of [{ limit: 0, window: "1m" }, { ...limit, rate: 2 }, undefined]) {
+    assert.throws(() => store.overAdmissionBound(wrong, 2), {
+      code: "bad_argument",
+      message: /limit/,
+    });
+  }
+  const strict = { ...limit, strict: true };
+  for (const mode of ["lease", "eager"]) {
+    assert.throws(() => new TieredStore({ l2, mode }).overAdmissionBound(strict, 2), {
+      code: "unsupported",
+      message: /strict/,
+    });
+  }
+  assert.equal(new TieredStore({ l2 }).overAdmissionBound(strict, 2), 0);
 });
 
 test("a tier may stand before a tier, where it asks for no more than decisions", async () => {

@@ -41,6 +41,12 @@ impl<T> Records<T> {
         self.rows.len()
     }
 
+    /// The slot with the generation of the row that is there, if the slot is its.
+    pub(in crate::store) fn place(&self, slot: Slot) -> Option<Slot> {
+        let row = self.rows.get(slot.index).filter(|row| slot.holds(row.generation))?;
+        Some(Slot { generation: row.generation, ..slot })
+    }
+
     pub(in crate::store) fn get(&self, slot: Slot) -> Option<&T> {
         self.rows.get(slot.index).filter(|row| slot.holds(row.generation))?.record.as_ref()
     }

@@ -54,21 +54,33 @@ export class Chores {
     if (!this.#urgent) (this.#timer as { unref?(): void }).unref?.();
   }
 
-  /** Leaves nothing here: of one Limiter, or with NONE of any. What l2 does not take is told as an event. */
+  /**
+   * Leaves nothing here of what there is now: of one Limiter, or with NONE of any. What l2 does not take is told
+   * as an event, and where it takes none of a portion it is not asked for more.
+   */
   async settle(limiter: number): Promise<void> {
-    await Promise.all(this.#underWay);
-    const slots: Promise<void>[] = [];
-    for (
-      let slot = this.#tier.unsettled(limiter);
-      slot !== NONE;
-      slot = this.#tier.unsettled(limiter)
-    ) {
-      slots.push(this.#settle(slot));
+    const slots = [...this.#unsettled(limiter)];
+    this.#planAnew();
+    for (let at = 0; at < slots.length; at += MOST_UNDER_WAY) {
+      const portion = slots.slice(at, at + MOST_UNDER_WAY);
+      const taken = await Promise.all(portion.map((slot) => this.#settle(slot)));
+      if (!taken.includes(true)) return;
     }
-    await Promise.all(slots);
-    if (limiter !== NONE || this.#timer === undefined) return;
+  }
+
+  *#unsettled(limiter: number): Iterable<number> {
+    for (;;) {
+      const slot = this.#tier.unsettled(limiter);
+      if (slot === NONE) return;
+      yield slot;
+    }
+  }
+
+  /** Where nothing is due any more, no timer keeps the process. */
+  #planAnew(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
+    this.plan();
   }
 
   #run = (): void => {
@@ -88,11 +100,14 @@ export class Chores {
     return this.#guard.closed_for_ms(performance.now());
   }
 
-  async #settle(slot: number): Promise<void> {
+  /** Answers whether l2 took it. */
+  async #settle(slot: number): Promise<boolean> {
     try {
       await this.#limitsOf(this.#tier.limiter_of(slot))?.settleAt(slot);
+      return true;
     } catch (thrown) {
       tellStoreError(errorFrom(thrown));
+      return false;
     }
   }
 

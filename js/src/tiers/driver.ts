@@ -91,7 +91,7 @@ export class TieredDriver implements Driver {
   }
 
   limits(prefix: string, limits: Limits, timeoutMs: number): LimitDriver {
-    if (this.mode !== "deny-cache") checkOneLimit(limits, this.mode);
+    checkOneLimit(limits, this.mode);
     const l2 = this.#l2.limits(prefix, limits, timeoutMs);
     if (this.mode !== "deny-cache" && l2.ask === undefined) {
       throw new TidegateError(
@@ -131,8 +131,9 @@ export class TieredDriver implements Driver {
     return this.#l2.bursts(prefix, timeoutMs);
   }
 
-  bound({ set }: Limits, nodes: number): number {
-    return this.tier.over_admission_bound(set, nodes);
+  bound(limits: Limits, nodes: number): number {
+    checkOneLimit(limits, this.mode);
+    return this.tier.over_admission_bound(limits.set, nodes);
   }
 
   /** Tells the index which slots the table freed. */
@@ -145,6 +146,7 @@ export class TieredDriver implements Driver {
 }
 
 function checkOneLimit({ options }: Limits, mode: Mode): void {
+  if (mode === "deny-cache") return;
   const [only] = options;
   const why =
     options.length > 1 ? "several limits on one key" : only?.strict === true ? "strict" : undefined;

@@ -40,6 +40,8 @@ export class TieredLimits implements LimitDriver {
   readonly #waiting = new Map<number, (() => void)[]>();
   /** Questions under way, by slot. */
   readonly #underWay = new Map<number, number>();
+  /** What comes of each of them. */
+  readonly #open = new Set<Promise<Told>>();
   #isClosed = false;
 
   constructor(
@@ -117,8 +119,9 @@ export class TieredLimits implements LimitDriver {
   }
 
   async close(): Promise<void> {
-    await this.heardOut();
+    await this.#quiet();
     await this.#driver.chores.settle(this.limiter);
+    await this.#quiet();
     this.#isClosed = true;
     this.#sharing.delete(this);
     for (const limits of this.#alike) limits.#alike.delete(this);
@@ -130,7 +133,7 @@ export class TieredLimits implements LimitDriver {
   carry(ask: TierAsk, key = this.#driver.keys.get(ask.slot()) as string): Promise<Told> {
     const slot = ask.slot();
     this.#underWay.set(slot, (this.#underWay.get(slot) ?? 0) + 1);
-    return Carried.ask(() => this.#put(key, ask), this.#deadlines, {
+    const carried = Carried.ask(() => this.#put(key, ask), this.#deadlines, {
       told: (told) => {
         this.#driver.tier.told(ask, this.#numbersOf(told), monotonicNow());
         this.#wake(ask);
@@ -140,20 +143,24 @@ export class TieredLimits implements LimitDriver {
         this.#wake(ask);
       },
     });
+    this.#open.add(carried);
+    const ended = () => this.#open.delete(carried);
+    carried.then(ended, ended);
+    return carried;
   }
 
-  /** Waits until the questions that are under way now have been answered, or given up. */
+  /** Waits until the questions that are under way now, and no others, have been answered, or given up. */
   async heardOut(): Promise<void> {
-    await Promise.all([...this.#underWay.keys()].map((slot) => this.#heard(slot)));
+    await Promise.allSettled(this.#open);
   }
 
   /** Carries the questions that leave nothing of a slot here, but not what calls add to it meanwhile. */
   async settleAt(slot: number): Promise<void> {
     for (let round = 0; round < MOST_ROUNDS; round += 1) {
-      if (this.#underWay.has(slot)) await this.#heard(slot);
       const ask = this.#driver.tier.settle(slot, monotonicNow());
-      if (ask === undefined) return;
-      await this.carry(ask);
+      if (ask !== undefined) await this.carry(ask);
+      else if (this.#underWay.has(slot)) await this.#heard(slot);
+      else return;
     }
   }
 
@@ -176,6 +183,11 @@ export class TieredLimits implements LimitDriver {
       const decision = this.atOnce(key, cost);
       if (decision !== undefined) return decision;
     }
+  }
+
+  /** Waits until nothing is under way: no call that has been waiting asks once more. */
+  async #quiet(): Promise<void> {
+    while (this.#open.size > 0) await this.heardOut();
   }
 
   #meet(): void {

@@ -22,10 +22,8 @@ export class TieredMessages implements MessageDriver {
     this.#deadlines = new Deadlines(timeoutMs);
     const admit = l2.admit?.bind(l2);
     if (admit === undefined) return;
-    this.admit = (id, token, leaseMs) => {
-      const claim = () => MessageCall.claim(token, leaseMs);
-      return this.#known(id, claim) ?? admit(id, token, leaseMs);
-    };
+    this.admit = (id, token, leaseMs) =>
+      this.#claimed(id, token, leaseMs) ?? admit(id, token, leaseMs);
   }
 
   /** A decision that was made here is in no call that a claim could go with. */
@@ -34,10 +32,10 @@ export class TieredMessages implements MessageDriver {
   }
 
   call(id: string, call: MessageCall, sender?: string): Answer<MessageReply> {
-    const reply = this.#known(id, () => call);
-    if (reply !== undefined) return reply;
     const { seen } = this.#driver;
     const known = this.#index.get(id);
+    const reply = known === undefined ? undefined : this.#answer(known, call);
+    if (reply !== undefined) return reply;
     this.#driver.asks(false);
     const question = seen.ask(known ?? NONE, call, monotonicNow());
     const slot = question.slot();
@@ -53,10 +51,19 @@ export class TieredMessages implements MessageDriver {
     });
   }
 
-  #known(id: string, call: () => MessageCall): MessageReply | undefined {
+  #claimed(id: string, token: string, leaseMs: number): MessageReply | undefined {
     const slot = this.#index.get(id);
     if (slot === undefined) return undefined;
-    return this.#driver.seen.answer(slot, call(), monotonicNow()) as MessageReply | undefined;
+    const claim = MessageCall.claim(token, leaseMs);
+    try {
+      return this.#answer(slot, claim);
+    } finally {
+      claim.free();
+    }
+  }
+
+  #answer(slot: number, call: MessageCall): MessageReply | undefined {
+    return this.#driver.seen.answer(slot, call, monotonicNow()) as MessageReply | undefined;
   }
 
   #forgetFreed(): void {

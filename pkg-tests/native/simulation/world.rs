@@ -83,6 +83,8 @@ pub(crate) struct Plan {
     limits: Limits,
     nodes: usize,
     keys: u64,
+    /// Of which a node remembers so many.
+    most_keys: u32,
     calls: u64,
     lasts_us: u64,
     delay_us: u64,
@@ -111,6 +113,7 @@ impl Plan {
             limits: Limits::new(vec![Limit::new(&options).unwrap()]).unwrap(),
             nodes: random.between(1, 8) as usize,
             keys: random.between(1, 3),
+            most_keys: 1_000,
             calls: random.between(50, 400),
             lasts_us: random.pick(&[100_000, 1_000_000, 5_000_000]),
             delay_us: random.pick(&[500, 5_000, 100_000]),
@@ -120,6 +123,13 @@ impl Plan {
             sabotage,
             random,
         }
+    }
+
+    /// One node that has room for one key, and is asked about several on slow ways.
+    pub(crate) fn crowded(mut self) -> Self {
+        (self.nodes, self.keys, self.most_keys) = (1, 2, 1);
+        (self.calls, self.lasts_us, self.delay_us) = (400, 1_000_000, 100_000);
+        self
     }
 
     fn is_quiet(&self) -> bool {
@@ -211,7 +221,7 @@ impl World {
         }
         let nodes = (0..plan.nodes)
             .map(|number| {
-                let mut tier = Tier::new(mode, Clock::Store, 1_000);
+                let mut tier = Tier::new(mode, Clock::Store, plan.most_keys);
                 let limiter = tier.register(plan.limits.clone(), number as u64);
                 Node {
                     tier,
@@ -410,6 +420,9 @@ impl World {
             return self.pump(node);
         }
         let (verdict, slot) = tier.ask(*limiter, slot, cost, now);
+        while let Some(freed) = tier.freed() {
+            slots.retain(|_, slot| slot.index != freed);
+        }
         if let Some(slot) = slot {
             slots.insert(key.into(), slot);
         }

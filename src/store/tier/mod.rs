@@ -9,6 +9,7 @@ mod denial;
 mod eager;
 mod lease;
 mod seen;
+mod strays;
 
 use std::collections::VecDeque;
 
@@ -16,6 +17,7 @@ use self::denial::Denials;
 use self::eager::Mirror;
 use self::lease::Lease;
 pub use self::seen::{Seen, SeenAsk};
+use self::strays::{Stray, Strays};
 use super::records::Records;
 use super::slots::{Full, Slot};
 use crate::limit::{Decision, Delta, Limit, Limits, Reason, Shape, Share};
@@ -89,6 +91,10 @@ pub struct Ask {
     sent: Timestamp,
     changes: u32,
     resets: u32,
+    /// Its own number, of one that decides without a row.
+    stray: Option<Stray>,
+    /// One of those may be about this key too, and charge what the answer to this does not show.
+    beside_stray: bool,
 }
 
 impl Ask {
@@ -103,7 +109,16 @@ impl Ask {
         row: Option<(&mut Row, Slot)>,
         now: Timestamp,
     ) -> Self {
-        let mut ask = Self { question, limiter, slot: None, sent: now, changes: 0, resets: 0 };
+        let mut ask = Self {
+            question,
+            limiter,
+            slot: None,
+            sent: now,
+            changes: 0,
+            resets: 0,
+            stray: None,
+            beside_stray: false,
+        };
         if let Some((row, slot)) = row {
             row.asked = row.asked.saturating_add(1);
             (ask.slot, ask.changes, ask.resets) = (Some(slot), row.changes, row.resets);
@@ -176,9 +191,17 @@ struct Row {
     mirror: Mirror,
     /// It stands in the queue of what has to be done.
     queued: bool,
+    /// What decided without a row before this one was made may be about its key.
+    made: Stray,
 }
 
 impl Row {
+    /// What was denied has to wait for these units too.
+    fn charged(&mut self) {
+        self.changes = self.changes.wrapping_add(1);
+        self.denials.forget();
+    }
+
     fn over_at(&self) -> Timestamp {
         if self.asked > 0 {
             return Timestamp::from_ms(u64::MAX);
@@ -210,6 +233,7 @@ pub struct Tier {
     released: Vec<u32>,
     rows: Records<Row>,
     due: VecDeque<(Timestamp, Slot)>,
+    strays: Strays,
 }
 
 impl Tier {
@@ -223,6 +247,7 @@ impl Tier {
             released: Vec::new(),
             rows: Records::new(most_keys),
             due: VecDeque::new(),
+            strays: Strays::default(),
         }
     }
 
@@ -264,6 +289,7 @@ impl Tier {
         cost: u64,
         now: Timestamp,
     ) -> Option<(Decision, Option<Ask>)> {
+        let slot = self.rows.place(slot)?;
         let decision = self.decide_here(limiter, slot, cost, now)?;
         Some((decision, self.ask_ahead(limiter, slot, now)))
     }
@@ -321,10 +347,10 @@ impl Tier {
 
     /// The key's row, made if there is room for one.
     fn row_for(&mut self, limiter: u32, slot: Option<Slot>, now: Timestamp) -> Option<Slot> {
-        if let Some(slot) = slot.filter(|slot| self.rows.get(*slot).is_some()) {
+        if let Some(slot) = slot.and_then(|slot| self.rows.place(slot)) {
             return Some(slot);
         }
-        let row = Row { limiter, ..Row::default() };
+        let row = Row { limiter, made: self.strays.next(), ..Row::default() };
         let placed: Result<_, Full> = self.rows.put(None, Some(row), now, now, Row::over_at);
         placed.ok().flatten()
     }
@@ -340,7 +366,8 @@ impl Tier {
             }
             (Mode::Lease(_), None) => Verdict::Ask(ask(Question::Reserve { cost, units: 0 }, None)),
             (Mode::Eager { .. }, None) => {
-                Verdict::Ask(ask(Question::Add { delta: None, cost }, None))
+                let ask = ask(Question::Add { delta: None, cost }, None);
+                Verdict::Ask(Ask { stray: Some(self.strays.begin()), ..ask })
             }
             (Mode::Lease(most), Some(((row, slot), registered))) => {
                 let capacity = registered.limit().map_or(0, Limit::capacity);
@@ -353,7 +380,9 @@ impl Tier {
                 let first = cost > 0 && row.mirror.needs_two_questions();
                 let cost = if first { 0 } else { cost };
                 let delta = row.mirror.ask(registered.node, &mut registered.seq, cost);
+                let beside_stray = self.strays.any_before(row.made);
                 let ask = ask(Question::Add { delta, cost }, Some((row, slot)));
+                let ask = Ask { beside_stray, ..ask };
                 if first { Verdict::AskFirst(ask) } else { Verdict::Ask(ask) }
             }
         }
@@ -363,9 +392,7 @@ impl Tier {
     pub fn decided(&mut self, ask: &Ask, decision: &Decision, now: Timestamp) {
         self.told(ask, |row| {
             if decision.allowed() {
-                // What was denied has to wait for these units too.
-                row.changes = row.changes.wrapping_add(1);
-                row.denials.forget();
+                row.charged();
             } else if row.changes == ask.changes {
                 row.denials.note(ask, *decision, now);
             }
@@ -377,9 +404,10 @@ impl Tier {
         let (mode, clock) = (self.mode, self.clock);
         let limit = self.registered(ask.limiter).and_then(Registered::limit);
         let Some(shape) = limit.map(|limit| *limit.shape()) else {
-            return;
+            return self.failed(ask);
         };
         let denied = !share.decision.allowed();
+        let charged = share.granted > 0 || !denied && ask.question.cost() > 0;
         let blocked = share.decision.reason == Reason::Blocked;
         self.told(ask, |row| {
             // A mirror tells by itself what does not fit; what it cannot show is a block.
@@ -394,8 +422,12 @@ impl Tier {
                     row.lease.told(&shape, ask, share, row.resets == ask.resets, now);
                 }
                 Mode::Eager { .. } => {
-                    row.mirror.told(&shape, ask, share, current && !blocked, now, clock);
+                    let current = current && !blocked && !ask.beside_stray;
+                    row.mirror.told(&shape, ask, share, current, now, clock);
                 }
+            }
+            if charged {
+                row.charged();
             }
         });
         if let Some(slot) = ask.slot
@@ -422,6 +454,9 @@ impl Tier {
     }
 
     fn told(&mut self, ask: &Ask, change: impl FnOnce(&mut Row)) {
+        if let Some(stray) = ask.stray {
+            self.strays.end(stray);
+        }
         let Some(slot) = ask.slot else {
             return;
         };
@@ -508,6 +543,7 @@ impl Tier {
     /// The next question that leaves nothing of the key here: units that the shared store does not know of
     /// are added, a share is given back.
     pub fn settle(&mut self, slot: Slot, now: Timestamp) -> Option<Ask> {
+        let slot = self.rows.place(slot)?;
         let row = self.rows.get_mut(slot)?;
         let limiter = row.limiter;
         if row.mirror.is_dirty() {

@@ -70,7 +70,7 @@ impl Seen {
         op: &MessageOp,
         now: Timestamp,
     ) -> (SeenAsk, Option<Slot>) {
-        let held = slot.filter(|slot| self.rows.get(*slot).is_some());
+        let held = slot.and_then(|slot| self.rows.place(slot));
         let placed = match held {
             Some(slot) => Some(slot),
             None => {
