@@ -21,7 +21,7 @@ const instructions = {
 
 /** Bytes with gzip. */
 const bytes = {
-  "js/dist/wasm/gen/tidegate_bg.wasm": 92_000,
+  "js/dist/wasm/gen/tidegate_bg.wasm": 96_000,
   "target/worker/index_bg.wasm": 125_000,
 };
 
