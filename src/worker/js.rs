@@ -277,7 +277,7 @@ pub(crate) fn words(thrown: &JsValue) -> String {
 /// A text, number or secret of the Worker's settings; an empty one is none.
 pub(crate) fn setting(env: &JsValue, name: &str) -> Option<String> {
     let value = Reflect::get(env, &name.into()).ok()?;
-    let number = || value.dyn_ref::<Number>()?.to_string(10).ok()?.as_string();
+    let number = || value.dyn_ref::<Number>()?.to_string_with_radix(10).ok()?.as_string();
     value.as_string().or_else(number).filter(|text| !text.trim().is_empty())
 }
 
