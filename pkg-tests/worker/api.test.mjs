@@ -242,7 +242,7 @@ describe("refusals name the field", () => {
     ["observe", { identity: "x", window: 1, threshold: 1, weight: 0 }, "bad_argument", "weight"],
     ["consume", [], "bad_argument", "body"],
     ["consume", "text", "bad_argument", "body"],
-    ["consume", Object.fromEntries(Array(65).entries()), "bad_argument", "body"],
+    ["consume", Object.fromEntries(Array(65).fill(1).entries()), "bad_argument", "body"],
     ["batch", {}, "bad_argument", "calls"],
   ];
   for (const [path, body, code, field] of cases) {

@@ -86,6 +86,12 @@ export const pending = {
     for (const reject of waiting) reject(new Error('the module has ended in the middle of it'));
     waiting.clear();
   },
+  // What the script that worker-build puts around the module goes by: whether an instance is beyond use, and which
+  // one this is. Objects of an earlier one are made again.
+  instance: { criticalError: false, instanceId: 0 },
+  begin() {
+    pending.instance.instanceId += 1;
+  },
 };
 
 // What would be many calls, and turns to wait for, is one of each.
@@ -132,6 +138,12 @@ extern "C" {
     #[wasm_bindgen(structural, method)]
     fn fail(this: &Pending);
 
+    #[wasm_bindgen(structural, method)]
+    fn begin(this: &Pending);
+
+    #[wasm_bindgen(structural, method, getter)]
+    fn instance(this: &Pending) -> JsValue;
+
     fn exchange(
         namespace: &Namespace,
         name: &str,
@@ -144,14 +156,27 @@ extern "C" {
     fn within(response: &Response, room: &Float64Array) -> Promise;
 }
 
-/// A future as a promise that settles, whatever happens in here.
-pub(crate) fn promised(
-    future: impl Future<Output = Result<JsValue, JsValue>> + 'static,
-) -> Promise {
+/// Whatever traps, the next request finds a new instance. The `worker` crate would see to this as well, and to so much
+/// else that the module would be a tenth larger.
+#[wasm_bindgen(start, private)]
+fn start() {
+    std::panic::set_hook(Box::new(|info| complain(&info.to_string())));
+    PENDING.with(Pending::begin);
     wasm_bindgen::handler::set_on_abort(|| {
         PENDING.with(Pending::fail);
         wasm_bindgen::handler::schedule_reinit();
     });
+}
+
+#[wasm_bindgen(js_name = "__worker_init_state")]
+pub fn worker_init_state() -> JsValue {
+    PENDING.with(Pending::instance)
+}
+
+/// A future as a promise that settles, whatever happens in here.
+pub(crate) fn promised(
+    future: impl Future<Output = Result<JsValue, JsValue>> + 'static,
+) -> Promise {
     PENDING.with(|pending| pending.guarded(future_to_promise(future)))
 }
 
@@ -320,7 +345,7 @@ pub(crate) fn words(thrown: &JsValue) -> String {
 /// A text, number or secret of the Worker's settings; an empty one is none.
 pub(crate) fn setting(env: &JsValue, name: &str) -> Option<String> {
     let value = Reflect::get(env, &name.into()).ok()?;
-    let number = || value.dyn_ref::<Number>()?.to_string(10).ok()?.as_string();
+    let number = || value.dyn_ref::<Number>()?.to_string_with_radix(10).ok()?.as_string();
     value.as_string().or_else(number).filter(|text| !text.trim().is_empty())
 }
 
