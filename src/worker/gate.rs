@@ -106,32 +106,30 @@ fn is_handshake(request: &Request) -> bool {
 /// Charges the address, and then the header where there is one. What is not passed on is not charged to the address,
 /// whether the header's limit or its shard is the reason.
 async fn charge(request: &Request, env: &JsValue, route: &Route) -> Result<(), Refusal> {
-    let forgiven = |result: Result<(), Refusal>| match result {
-        Err(Refusal::Fault(_)) if route.allow_on_error => Ok(()),
-        other => other,
-    };
+    let forgiven = |refusal: &Refusal| route.allow_on_error && matches!(refusal, Refusal::Fault(_));
     let store = match Backend::of(env) {
         Ok(store) => store,
-        Err(fault) => return forgiven(Err(fault.into())),
+        Err(_) if route.allow_on_error => return Ok(()),
+        Err(fault) => return Err(fault.into()),
     };
     let header = |name: &str| request.headers().get(name).ok().flatten();
     // Nobody but the platform sets this one. Where it is missing all share one budget.
     let address = header("cf-connecting-ip").and_then(|text| crate::ip_key(&text, IPV6_SUBNET));
     let address = key(route, 'a', &address.unwrap_or_default());
-    let first = consume(&store, &address, &route.by_address, route.cost).await;
-    if first.is_err() {
-        return forgiven(first);
+    if let Err(refusal) = consume(&store, &address, &route.by_address, route.cost).await {
+        return if forgiven(&refusal) { Ok(()) } else { Err(refusal) };
     }
     let Some((name, limits)) = &route.by_header else { return Ok(()) };
     let Some(value) = header(name) else { return Ok(()) };
     // What is in the header may be a secret.
     let value = key(route, 'h', Tag::hash(value.as_bytes()).as_str());
-    let second = forgiven(consume(&store, &value, limits, route.cost).await);
-    if second.is_err() {
-        let op = OwnedOp::Refund(route.by_address.limits.clone(), route.cost);
-        store.apply(&[&Step { key: address, op }]).await;
+    let Err(refusal) = consume(&store, &value, limits, route.cost).await else { return Ok(()) };
+    if forgiven(&refusal) {
+        return Ok(());
     }
-    second
+    let op = OwnedOp::Refund(route.by_address.limits.clone(), route.cost);
+    store.apply(&[&Step { key: address, op }]).await;
+    Err(refusal)
 }
 
 fn key(route: &Route, by: char, of: &str) -> Key {
