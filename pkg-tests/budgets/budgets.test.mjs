@@ -22,7 +22,7 @@ const instructions = {
 /** Bytes with gzip. */
 const bytes = {
   "js/dist/wasm/gen/tidegate_bg.wasm": 96_000,
-  "target/worker/index_bg.wasm": 125_000,
+  "target/worker/index_bg.wasm": 115_000,
 };
 
 const TIMES = 2_000;

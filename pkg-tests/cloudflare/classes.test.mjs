@@ -86,16 +86,71 @@ test("rows that fail in the middle of a batch: nothing of it was written, or cou
   }
 });
 
-test("an object with the number of shards in it keeps it, whatever is swept", async () => {
-  const worker = await serve();
-  const send = (path, body) => worker.ask("JS", "send", { name: "shards", path, body });
+test("an object with the number of shards in it keeps it, whichever class sweeps", async () => {
+  const disk = makeDisk();
+  const turns = [
+    ["JavaScript", "0", 400, "not a number of shards"],
+    ["JavaScript", "8", 200, "8"],
+    // It has a number by default, and leaves the row alone.
+    ["Rust", "16", 200, "64"],
+    ["JavaScript", "16", 200, "8"],
+  ];
+  for (const [of, body, status, text] of turns) {
+    const worker = await serve({ disk, namespaces: { SHARED: of } });
+    const send = (path, body) => worker.ask("SHARED", "send", { name: "shards", path, body });
+    try {
+      assert.deepEqual(await send("/shards", body), { status, text });
+      await worker.ask("SHARED", "clock", { at: Date.now() + 1e13 });
+      assert.deepEqual(await send("/alarm"), { status: 200, text: "null" }, of);
+    } finally {
+      await worker.stop();
+    }
+  }
+  disk.remove();
+});
+
+test("an alarm that cannot be set fails no answer, and is tried again", async () => {
+  const worker = await serve({ env: { TIDEGATE_SHARDS: "1" } });
   try {
-    assert.deepEqual(await send("/shards", "0"), { status: 400, text: "not a number of shards" });
-    assert.deepEqual(await send("/shards", "8"), { status: 200, text: "8" });
-    await worker.ask("JS", "clock", { at: Date.now() + 1e13 });
-    await send("/alarm");
-    assert.deepEqual(await send("/shards", "16"), { status: 200, text: "8" });
+    for (const namespace of ["JS", "RUST"]) {
+      const send = (path, body) => worker.ask(namespace, "send", { name, path, body });
+      const consume = async () => (await send("/", "1;1\ntg:l:a\tC;1;default=b,1,1000,10")).status;
+      const alarm = async () => JSON.parse((await send("/told")).text).alarm;
+      await worker.ask(namespace, "fault", { fault: "no alarms" });
+      assert.deepEqual([await consume(), await consume(), await alarm()], [200, 200, null]);
+      await worker.ask(namespace, "fault", {});
+      assert.equal(await consume(), 200);
+      assert.ok((await alarm()) > 0, namespace);
+    }
   } finally {
     await worker.stop();
   }
+});
+
+test("a setting that is no number of shards: the same answers by both", async () => {
+  for (const TIDEGATE_SHARDS of ["+8", "08", "8.0", "0", "1025", "many"]) {
+    const worker = await serve({ env: { TIDEGATE_SHARDS } });
+    try {
+      for (const [path, body] of [
+        ["/", "1;8\ntg:l:a\tU;"],
+        ["/shards", "8"],
+      ]) {
+        for (const namespace of ["JS", "RUST"]) {
+          const answer = await worker.ask(namespace, "send", { name, path, body });
+          assert.deepEqual(answer, {
+            status: 503,
+            text: "TIDEGATE_SHARDS must be a whole number from 1 to 1024",
+          });
+        }
+      }
+    } finally {
+      await worker.stop();
+    }
+  }
+  const worker = await serve({ env: { TIDEGATE_SHARDS: " 8 " } });
+  for (const namespace of ["JS", "RUST"]) {
+    const answer = await worker.ask(namespace, "send", { name, path: "/shards", body: "64" });
+    assert.deepEqual(answer, { status: 200, text: "8" });
+  }
+  await worker.stop();
 });

@@ -4,12 +4,12 @@
 export const asked = [];
 let fault;
 
-/** From now on objects throw, or hang; undefined: neither. */
+/** From now on objects throw, or hang, or can set no alarm; undefined: none of it. */
 export function setFault(named) {
   fault = named;
 }
 
-/** Storage in which one row cannot be written. */
+/** Storage in which one row cannot be written, and alarms cannot be set where that is the fault. */
 function fragile(storage) {
   const sql = {
     get databaseSize() {
@@ -24,7 +24,10 @@ function fragile(storage) {
     sql,
     transactionSync: (body) => storage.transactionSync(body),
     getAlarm: () => storage.getAlarm(),
-    setAlarm: (at) => storage.setAlarm(at),
+    setAlarm: async (at) => {
+      if (fault === "no alarms") throw new Error("storage is busy");
+      await storage.setAlarm(at);
+    },
     deleteAll: () => storage.deleteAll(),
   };
 }

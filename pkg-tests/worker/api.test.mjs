@@ -1,6 +1,7 @@
 // The HTTP API: what each call answers, who may call, and what is refused.
 
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
 import { BOUND_TOKEN, serve, TOKEN } from "./served.mjs";
 
@@ -241,6 +242,7 @@ describe("refusals name the field", () => {
     ["observe", { identity: "x", window: 1, threshold: 1, weight: 0 }, "bad_argument", "weight"],
     ["consume", [], "bad_argument", "body"],
     ["consume", "text", "bad_argument", "body"],
+    ["consume", Object.fromEntries(Array(65).fill(1).entries()), "bad_argument", "body"],
     ["batch", {}, "bad_argument", "calls"],
   ];
   for (const [path, body, code, field] of cases) {
@@ -250,6 +252,19 @@ describe("refusals name the field", () => {
       assert.match(answer.error.message, /\w/);
     });
   }
+
+  test("of a batch, each with its call", async () => {
+    const { results } = await worker.ok("batch", {
+      calls: [
+        { path: "consume", key: "k", limit: [] },
+        { path: "consume", key: "k", limit: { ...hour, burst: 0 } },
+      ],
+    });
+    assert.deepEqual(
+      results.map(({ body }) => body.error.field),
+      ["calls[0].limit", "calls[1].limit.burst"],
+    );
+  });
 
   test("a field that is there twice", async () => {
     const body = '{"key":"a","key":"b","limit":{"limit":1,"window":1}}';
@@ -317,8 +332,9 @@ describe("requests", () => {
       ).status,
       200,
     );
-    const { status, headers } = await raw("/v1/consume", { method: "GET" });
+    const { status, headers, json } = await raw("/v1/consume", { method: "GET" });
     assert.deepEqual([status, headers.get("allow")], [405, "POST"]);
+    assert.deepEqual(Object.keys(json.error), ["code", "message"]);
     for (const path of ["/v1/nothing", "/v1/", "/v1", "/v1/consume/", "/v1/Consume", "/nowhere"]) {
       assert.equal((await raw(path, { body })).status, 404, path);
     }
@@ -360,7 +376,8 @@ describe("tokens", () => {
     assert.equal((await consume(undefined, BOUND_TOKEN)).body.allowed, false);
     assert.equal((await consume("app/chat", BOUND_TOKEN)).body.allowed, true);
     assert.equal((await consume(undefined, TOKEN)).body.allowed, true);
-    for (const prefix of ["tg", "application", "ap", "App", " app"]) {
+    const long = `app/${"y".repeat(300)}`;
+    for (const prefix of ["tg", "application", "ap", "App", " app", long]) {
       const { status, body } = await consume(prefix, BOUND_TOKEN);
       assert.deepEqual([status, body.error.code, body.error.field], [403, "forbidden", "prefix"]);
     }
@@ -393,6 +410,54 @@ describe("tokens", () => {
         await bare.stop();
       }
     }
+  });
+});
+
+describe("results that are longer than a reply may be", () => {
+  // Three times as long in ASCII: 43 of them are 8 MiB.
+  const result = "é".repeat(32_000);
+  const looks = (ids) => ids.map((id) => ({ path: "look", id }));
+  const keep = async (id) => {
+    const { token } = await worker.ok("claim", { id, ttl: "1h" });
+    await worker.ok("commit", { id, token, ttl: "1h", result });
+    return id;
+  };
+  const highest = () =>
+    Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${worker.pid}/status`, "utf8"))[1]) / 1024;
+
+  test("of one object: the calls beyond it are refused, and say so", async () => {
+    const id = await keep("long");
+    const { results } = await worker.ok("batch", { calls: looks(Array(256).fill(id)) });
+    const statuses = results.map(({ status }) => status);
+    assert.deepEqual([...new Set(statuses)], [200, 503]);
+    const given = statuses.lastIndexOf(200) + 1;
+    assert.equal(given, 43);
+    assert.equal(results[0].body.result, result);
+    assert.match(results.at(-1).body.error.message, /more results than fit/);
+  });
+
+  test("of many objects", async () => {
+    const ids = await Promise.all(Array.from({ length: 64 }, (_, index) => keep(`long ${index}`)));
+    const before = highest();
+    const calls = [...looks(ids), ...looks(ids), ...looks(ids), ...looks(ids)];
+    const { results } = await worker.ok("batch", { calls });
+    const given = results.filter(({ status }) => status === 200).length;
+    assert.ok(given > 10 && given < 44, `${given} results`);
+    assert.ok(results.every(({ status }) => [200, 413, 503].includes(status)));
+    const grown = highest() - before;
+    assert.ok(grown < 128, `${Math.round(grown)} MiB`);
+  });
+
+  test("in the store's own words", async () => {
+    const id = await keep("steps");
+    const body = `1;${`\ntg:m:${id}\tL;`.repeat(256)}`;
+    const { status, text } = await raw("/v1/steps", {
+      body,
+      headers: { "content-type": "text/plain" },
+    });
+    assert.equal(status, 200);
+    assert.ok(text.length < 9 * 2 ** 20, `${text.length} bytes`);
+    assert.match(text, /more results than fit/);
   });
 });
 

@@ -4,9 +4,12 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:http";
+import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { Server } from "socket.io";
 import { io as connect } from "socket.io-client";
+import WebSocket, { WebSocketServer } from "ws";
+import { root } from "../../js/tools/shell.mjs";
 import { serve, TOKENS } from "./served.mjs";
 
 const limit = { limit: 2, window: "1h" };
@@ -22,7 +25,8 @@ const policies = {
       ],
     },
     { path: "/keyed", limit: { limit: 4, window: "1h" }, header: { name: "X-Api-Key", limit } },
-    { path: "/costly", limit, cost: 3 },
+    { path: "/read", methods: ["GET"], limit },
+    { path: "/chat", only: "handshakes", limit },
     {
       path: "/socket.io/*",
       only: "handshakes",
@@ -45,6 +49,8 @@ async function startOrigin() {
     response.writeHead(url === "/teapot" ? 418 : 200, { "content-type": "application/json" });
     response.end(JSON.stringify({ method, url, headers, body: Buffer.concat(chunks).toString() }));
   });
+  const sockets = new WebSocketServer({ server, path: "/chat" });
+  sockets.on("connection", (socket) => socket.close());
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   origin.server = server;
@@ -79,6 +85,17 @@ const ask = (path, address, init = {}) =>
     ...init,
     headers: { "cf-connecting-ip": address, ...init.headers },
   });
+
+/** The status that a WebSocket's opening is answered with. */
+async function upgraded(path, address) {
+  const headers = { "cf-connecting-ip": address };
+  const socket = new WebSocket(worker.url.replace("http", "ws") + path, { headers });
+  socket.on("error", () => {});
+  const refused = once(socket, "unexpected-response").then(([, { statusCode }]) => statusCode);
+  const status = await Promise.race([once(socket, "open").then(() => 101), refused]);
+  socket.terminate();
+  return status;
+}
 
 const statuses = async (count, path, address, init) => {
   const responses = [];
@@ -124,9 +141,15 @@ describe("what is passed on", () => {
       "/x/..%2fv1/consume",
       "/metrics",
       "/healthz/",
+      "/openapi.json/",
       "/openapi.json/x",
+      "/V1/consume",
+      "/Metrics",
+      "/Healthz",
     ]) {
-      assert.ok((await ask(path, fresh())).status >= 400, path);
+      const { status } = await ask(path, fresh());
+      assert.ok(status === 404 || /^\/(v1\/|x|%76|\/v1|metrics)/.test(path), `${path} ${status}`);
+      assert.ok(status >= 400, path);
     }
     assert.equal((await ask("/healthz", fresh())).status, 200);
     assert.equal(origin.seen.length, length);
@@ -166,9 +189,46 @@ describe("what is limited", () => {
     assert.match(headers.get("ratelimit"), /^"few";r=0;t=/);
   });
 
-  test("a cost that never fits has no time to come again", async () => {
-    const response = await ask("/costly", fresh());
-    assert.deepEqual([response.status, response.headers.get("retry-after")], [429, null]);
+  test("a limit on GET is one on HEAD, too", async () => {
+    const address = fresh();
+    assert.deepEqual(await statuses(2, "/read", address, { method: "HEAD" }), [200, 200]);
+    assert.deepEqual(await statuses(1, "/read", address), [429]);
+    assert.deepEqual(await statuses(1, "/read", address, { method: "HEAD" }), [429]);
+  });
+
+  test("what names no session of Engine.IO is a handshake, whatever it looks like", async () => {
+    const engine = "/socket.io/?EIO=4&transport=polling";
+    const handshakes = [
+      engine,
+      "/socket.io/?transport=polling",
+      `${engine}&sid=`,
+      `${engine}&sid=x&sid=`,
+      `${engine}&sid=&sid=x`,
+      `${engine}${"&".repeat(1_000)}sid=x`,
+    ];
+    for (const path of handshakes) {
+      const answers = await statuses(4, path, fresh());
+      assert.deepEqual(answers, [200, 200, 200, 429], path.slice(0, 60));
+    }
+    for (const path of [`${engine}&sid=x`, "/socket.io/?transport=polling&sid=x"]) {
+      assert.deepEqual(await statuses(4, path, fresh()), [200, 200, 200, 200], path);
+    }
+    const upgrades = [
+      "/chat",
+      "/chat?sid=1",
+      "/chat?transport=websocket&sid=",
+      "/chat?EIO=4&transport=websocket&sid=",
+    ];
+    for (const path of upgrades) {
+      const address = fresh();
+      const answers = [];
+      for (let index = 0; index < 3; index += 1) answers.push(await upgraded(path, address));
+      assert.deepEqual(answers, [101, 101, 429], path);
+    }
+    const address = fresh();
+    const session = "/chat?EIO=4&transport=websocket&sid=x";
+    for (let index = 0; index < 3; index += 1)
+      assert.equal(await upgraded(session, address), 101, session);
   });
 
   test("every way of writing a path is the same budget, and the origin is sent the one that was matched", async () => {
@@ -304,11 +364,24 @@ describe("settings", () => {
     assert.equal((await answerOf({ ORIGIN: origin.url, POLICIES })).status, 200);
   });
 
+  test("policies that are bound as JSON are as good as their text", async () => {
+    assert.equal((await answerOf({ ORIGIN: origin.url, POLICIES: policies })).status, 200);
+  });
+
+  test("a token travels to no host that only looks like this machine", async () => {
+    for (const host of ["127.evil.example", "127.0.0.1.evil.example", "10.0.0.1"]) {
+      const env = { UPSTASH_REDIS_REST_URL: `http://${host}`, UPSTASH_REDIS_REST_TOKEN: "t" };
+      const { status, text } = await answerOf({ ...env, ORIGIN: origin.url, POLICIES }, "/read");
+      assert.deepEqual([status, JSON.parse(text).error.code], [503, "not_configured"], host);
+    }
+  });
+
   test("no policies, and policies that make no sense, are 503 and say why", async () => {
     const cases = [
       [undefined, "POLICIES"],
       ["{", "JSON"],
       ['{"version":1,"routes":[{"path":"x"}]}', "routes[0].path"],
+      [JSON.stringify({ version: 1, routes: [{ path: "/x", limit, cost: 3 }] }), "routes[0].cost"],
     ];
     for (const [document, says] of cases) {
       const env = { ORIGIN: origin.url, ...(document && { POLICIES: document }) };
@@ -324,6 +397,9 @@ describe("settings", () => {
       "ftp://x.example",
       "https://x.example/path",
       "https://x.example?x",
+      "https://x.example?",
+      "https://x.example#x",
+      "https://user:secret@x.example",
     ]) {
       assert.equal((await answerOf({ ORIGIN, POLICIES })).status, 503, ORIGIN);
     }
@@ -369,6 +445,60 @@ describe("settings", () => {
   });
 });
 
+describe("shards that do not answer", () => {
+  const source = `
+    import Worker, { TidegateShard as Shard } from ${JSON.stringify(join(root, "target/worker/index.js"))};
+
+    export default Worker;
+    export class TidegateShard {
+      constructor(state, env) {
+        const shard = new Shard(state, env);
+        this.alarm = () => shard.alarm();
+        this.fetch = async (request) => {
+          const body = await request.text();
+          if (body.includes("hangs")) await new Promise((resolve) => setTimeout(resolve, 60_000));
+          if (body.includes("h:")) throw new Error("the object is overloaded");
+          return shard.fetch(new Request(request.url, { method: "POST", body }));
+        };
+      }
+    }
+  `;
+  const header = { name: "x-key", limit };
+  const routes = [
+    { path: "/hangs/d", limit },
+    { path: "/hangs/a", limit, onError: "allow" },
+    { path: "/d", limit, header },
+    { path: "/a", limit, header, onError: "allow" },
+  ];
+  let gate;
+  const statusOf = async (path, headers) =>
+    (await fetch(gate.url + path, { headers, signal: AbortSignal.timeout(15_000) })).status;
+
+  before(async () => {
+    const POLICIES = JSON.stringify({ version: 1, routes });
+    gate = await serve({ source, env: { TIDEGATE_TOKEN: TOKENS, ORIGIN: origin.url, POLICIES } });
+  });
+
+  after(() => gate.stop());
+
+  test("are waited for, for five seconds", async () => {
+    const asked = [statusOf("/hangs/d"), statusOf("/hangs/a"), gate.call("has", { id: "hangs" })];
+    const [denied, allowed, { status, body }] = await Promise.all(asked);
+    assert.deepEqual([denied, allowed, status, body.error.code], [503, 200, 503, "store"]);
+  });
+
+  test("what a header's shard prevents is not charged to the address", async () => {
+    const key = { "x-key": "k" };
+    for (let number = 0; number < 3; number += 1) assert.equal(await statusOf("/d", key), 503);
+    assert.deepEqual(
+      [await statusOf("/d"), await statusOf("/d"), await statusOf("/d")],
+      [200, 200, 429],
+    );
+    assert.deepEqual([await statusOf("/a", key), await statusOf("/a", key)], [200, 200]);
+    assert.equal(await statusOf("/a", key), 429, "what is passed on is");
+  });
+});
+
 test("policies in KV: live within a minute of a change, and the last good ones stay", async () => {
   const document = (version, path) =>
     JSON.stringify({ version, routes: [{ path, limit: { limit: 1, window: "1h" } }] });
@@ -381,7 +511,7 @@ test("policies in KV: live within a minute of a change, and the last good ones s
   await once(namespace, "listening");
   const gate = await serve({
     clock: true,
-    env: { TIDEGATE_TOKEN: TOKENS, ORIGIN: origin.url },
+    env: { TIDEGATE_TOKEN: TOKENS, ORIGIN: origin.url, POLICIES: document(1, "/set") },
     bindings: ['(name = "POLICIES_KV", kvNamespace = "kv")'],
     services: [
       `(name = "kv", external = (address = "127.0.0.1:${namespace.address().port}", http = ()))`,
@@ -399,6 +529,12 @@ test("policies in KV: live within a minute of a change, and the last good ones s
   };
   try {
     await wait(0);
+    Object.assign(kv, { text: "", status: 404 });
+    assert.equal(await limited("/set"), true, "the setting, as long as there is nothing in KV");
+    await wait(60_000);
+    assert.equal(await limited("/set"), true);
+    Object.assign(kv, { text: document(1, "/one"), status: 200, reads: 0 });
+    await wait(60_000);
     assert.deepEqual([await limited("/one"), await limited("/two")], [true, false]);
     assert.equal(kv.reads, 1, "one look in half a minute");
     kv.text = document(2, "/two");

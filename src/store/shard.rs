@@ -13,7 +13,8 @@
 //! Shard `i` of `n` is the object named `n/i`, with `i` as [`of`] says; a batch is posted to its path `/`. 200 is
 //! a reply, 400 not a batch, 409 another number of shards than the object's own setting (`TIDEGATE_SHARDS`; without
 //! it the Rust class has 64, and the class for JavaScript Workers takes what its caller counts on), 500 rows that
-//! cannot be reached. `/tally` answers the [`Tally`]'s numbers and the object's start, with spaces between them.
+//! cannot be reached, 503 a setting that is no whole number from 1 to 1024 in plain digits. A reply has 8 MiB of results
+//! at most; an operation whose result does not fit any more is refused. `/tally` answers the [`Tally`]'s numbers and the object's start, with spaces between them.
 //!
 //! Another number is other objects, so whoever has no setting to go by asks first: the object named `shards`, with
 //! the number in question posted to its path `/shards`. The answer is the deployment's number: that of the setting,

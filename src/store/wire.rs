@@ -146,7 +146,12 @@ pub struct Replies {
     packed: String,
     texts: Vec<String>,
     count: usize,
+    /// Bytes of results so far.
+    bytes: usize,
 }
+
+/// The bytes of results that a reply may have: those who read and write it have 128 MB for everything.
+pub const MOST_RESULT_BYTES: usize = 8 * 1_024 * 1_024;
 
 impl Replies {
     /// Adds what one operation is answered.
@@ -161,10 +166,7 @@ impl Replies {
             Ok(Reply::Message(reply)) => self.message(reply),
             Ok(Reply::Observation(observation)) => self.observation(observation),
             Ok(Reply::Done) => self.numbers(&[1]),
-            Err(error) => {
-                self.packed.push('!');
-                self.texts.push(refusal(error));
-            }
+            Err(error) => self.refused(refusal(error)),
         }
     }
 
@@ -172,6 +174,22 @@ impl Replies {
     #[must_use]
     pub fn into_texts(self) -> Vec<String> {
         core::iter::once(self.packed).chain(self.texts).collect()
+    }
+
+    fn refused(&mut self, why: String) {
+        self.packed.push('!');
+        self.texts.push(why);
+    }
+
+    /// Whoever was to be told a result has changed nothing, and may ask for it alone.
+    fn result(&mut self, result: &str) {
+        let bytes = self.bytes.saturating_add(result.len());
+        if bytes > MOST_RESULT_BYTES {
+            return self.refused("the batch has more results than fit in a reply".into());
+        }
+        self.bytes = bytes;
+        self.numbers(&[7]);
+        self.texts.push(result.into());
     }
 
     fn share(&mut self, share: &Share) {
@@ -204,8 +222,7 @@ impl Replies {
             MessageReply::Mismatch => self.numbers(&[5]),
             MessageReply::InProgress { retry_after } => self.numbers(&[6, retry_after.as_ms()]),
             MessageReply::Duplicate { result } => {
-                self.numbers(&[7]);
-                self.texts.push(result.as_deref().unwrap_or_default().into());
+                self.result(result.as_deref().unwrap_or_default());
             }
         }
     }

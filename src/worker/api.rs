@@ -11,13 +11,15 @@ use super::store::Backend;
 use super::{js, metrics, steps};
 use crate::json::Json;
 use crate::store::redis;
+use crate::store::wire::MOST_RESULT_BYTES;
 
 const OPENAPI: &str = include_str!(concat!(env!("OUT_DIR"), "/openapi.json"));
 const MOST_BYTES: u32 = 256 * 1_024;
 const MOST_CALLS: usize = 256;
 
-/// Whether a path is ours, and never the origin's.
+/// Whether a path is ours, and never the origin's: not in capitals either, which would bring it a token.
 pub(crate) fn owns(path: &str) -> bool {
+    let path = path.to_ascii_lowercase();
     let below = |root: &str| {
         path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
@@ -39,18 +41,15 @@ pub(crate) async fn answer(
 /// The response that tells a fault.
 pub(crate) fn refused(fault: &Fault) -> Result<Response, JsValue> {
     let kind = ("content-type", JSON);
-    let body = fault.json();
-    match fault.code {
-        "unauthorized" => js::respond(fault.status, &body, &[kind, ("www-authenticate", "Bearer")]),
-        "method_not_allowed" => js::respond(
-            fault.status,
-            &body,
-            &[kind, ("allow", fault.field.as_deref().unwrap_or("POST"))],
-        ),
-        _ => js::respond(fault.status, &body, &[kind]),
+    let mut headers = vec![kind];
+    if fault.status == 401 {
+        headers.push(("www-authenticate", "Bearer"));
     }
+    headers.extend(fault.allow.map(|method| ("allow", method)));
+    js::respond(fault.status, &fault.json(), &headers)
 }
 
+const LONG: &str = "the batch has more results than fit in 8 MiB";
 const JSON: &str = "application/json";
 const TEXT: &str = "text/plain";
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -89,9 +88,10 @@ async fn route(request: &Request, env: &JsValue, path: &str) -> Served {
             Ok((TEXT, steps::answer(&batch, &access, &Backend::of(env)?).await?))
         }
         _ => {
+            let nothing = || Fault::new(404, "not_found", "there is no such call");
+            let name = path.strip_prefix("/v1/").ok_or_else(nothing)?;
             let access = allowed(request, env)?;
-            let name = path.strip_prefix("/v1/").filter(|name| call::PATHS.contains(name));
-            let name = name.ok_or_else(|| Fault::new(404, "not_found", "there is no such call"))?;
+            let name = call::PATHS.into_iter().find(|call| *call == name).ok_or_else(nothing)?;
             method(request, "POST")?;
             let body = body(request, JSON, MOST_BYTES).await?;
             let json = Json::parse(&body).ok_or_else(|| Fault::argument("body", "valid JSON"))?;
@@ -101,13 +101,13 @@ async fn route(request: &Request, env: &JsValue, path: &str) -> Served {
     }
 }
 
-fn method(request: &Request, wanted: &str) -> Result<(), Fault> {
+fn method(request: &Request, wanted: &'static str) -> Result<(), Fault> {
     let method = request.method();
     if method == wanted || (wanted == "GET" && method == "HEAD") {
         return Ok(());
     }
     let message = format!("the method must be {wanted}");
-    Err(Fault { field: Some(wanted.into()), ..Fault::new(405, "method_not_allowed", message) })
+    Err(Fault { allow: Some(wanted), ..Fault::new(405, "method_not_allowed", message) })
 }
 
 /// The caller's access; none over an open line that is not a loop back.
@@ -172,16 +172,22 @@ async fn batch(json: Json<'_>, access: &Access, store: &Backend) -> Result<Strin
     let answers = store.apply(&calls.iter().map(|call| &call.step).collect::<Vec<_>>()).await;
     let told = |(call, answer): (&Call, redis::Answer)| call.told(&answer.map_err(Fault::from)?);
     let mut told = calls.iter().zip(answers).map(told);
-    let results = faults.into_iter().map(|fault| {
+    let mut results = String::from("{\"results\":[");
+    for fault in faults {
         let result =
             fault.map_or_else(|| told.next().unwrap_or(Err(Fault::store("no answer"))), Err);
-        let (status, body) = match &result {
-            Ok(body) => (200, body.clone()),
+        let (status, body) = match result {
+            Ok(body) if results.len().saturating_add(body.len()) <= MOST_RESULT_BYTES => {
+                (200, body)
+            }
+            Ok(_) => (413, Fault::new(413, "too_large", LONG).json()),
             Err(fault) => (fault.status, fault.json()),
         };
-        format!("{{\"status\":{status},\"body\":{body}}}")
-    });
-    Ok(format!("{{\"results\":[{}]}}", results.collect::<Vec<_>>().join(",")))
+        let comma = if results.ends_with('[') { "" } else { "," };
+        results.push_str(&format!("{comma}{{\"status\":{status},\"body\":{body}}}"));
+    }
+    results.push_str("]}");
+    Ok(results)
 }
 
 fn one_of(json: Json<'_>, index: usize, access: &Access) -> Result<Call, Fault> {

@@ -40,17 +40,25 @@ fn entries(tokens: Option<&str>) -> Result<Entries<'_>, Fault> {
         return Err(says("TIDEGATE_TOKEN: each token needs at least 16 characters"));
     }
     if entries.iter().any(|(_, prefix)| *prefix == Some("")) {
-        return Err(says("TIDEGATE_TOKEN: a prefix after \"=\" is empty"));
+        return Err(says(
+            "TIDEGATE_TOKEN: no prefix follows a \"=\", which does not fill up base64",
+        ));
     }
     Ok(entries)
 }
 
-/// A token may end in "=" signs, as base64 does; a prefix follows the first one that something follows.
+/// A token may end in one or two "=" signs, as base64 does that is filled up to a multiple of four. A prefix follows
+/// the last sign of the first run.
 fn entry(text: &str) -> (&str, Option<&str>) {
-    match text.split_once('=') {
-        Some((token, prefix)) if prefix.chars().any(|char| char != '=') => (token, Some(prefix)),
-        _ => (text, None),
+    let token = text.split('=').next().unwrap_or_default();
+    let rest = text.get(token.len()..).unwrap_or_default();
+    let prefix = rest.trim_start_matches('=');
+    let signs = rest.len().saturating_sub(prefix.len());
+    if signs == 0 || (prefix.is_empty() && signs <= 2 && text.len().is_multiple_of(4)) {
+        return (text, None);
     }
+    let end = token.len().saturating_add(signs.saturating_sub(1));
+    (text.get(..end).unwrap_or_default(), Some(prefix))
 }
 
 fn bearer(header: &str) -> Option<&str> {
@@ -86,13 +94,25 @@ mod tests {
             access_of(&format!("{LONG}{LONG}, {LONG}=app"), &bearer),
             Ok(Some("app".into()))
         );
-        assert_eq!(access_of(&format!("{LONG}=="), &format!("bearer {LONG}==")), Ok(None));
+        let padded = format!("{LONG}ab==");
+        let sent = format!("bearer {padded}");
+        assert_eq!(access_of(&padded, &sent), Ok(None));
+        assert_eq!(access_of(&format!("{padded}=app"), &sent), Ok(Some("app".into())));
+        assert_eq!(access_of(&format!("{padded}=a=b"), &sent), Ok(Some("a=b".into())));
+        assert_eq!(access_of(&format!("{padded}=app"), &format!("Bearer {LONG}ab")), Err(401));
         for header in
             ["", LONG, "Bearer ", "Basic x", &format!("Bearer {LONG}0"), "Bearer 0123456789abcde"]
         {
             assert_eq!(access_of(LONG, header), Err(401), "{header}");
         }
-        for tokens in ["short", &format!("{LONG},"), &format!("{LONG},short=app")] {
+        for tokens in [
+            "short",
+            &format!("{LONG},"),
+            &format!("{LONG},short=app"),
+            &format!("{LONG}="),
+            &format!("{LONG}===="),
+            &format!("{padded}="),
+        ] {
             assert_eq!(access_of(tokens, &bearer), Err(503), "{tokens}");
         }
         assert_eq!(access(None, Some(&bearer)).map_err(|fault| fault.status), Err(503));

@@ -12,7 +12,7 @@ use crate::op::{OwnedOp, Reply};
 use crate::store::{Key, Kind};
 use crate::time::Millis;
 
-const DEFAULT_PREFIX: &[u8] = b"tg";
+const DEFAULT_PREFIX: &str = "tg";
 const DEFAULT_LEASE: Millis = Millis::from_ms(30_000);
 
 /// The paths below `/v1/` that name a call.
@@ -50,7 +50,8 @@ impl Call {
         mut fields: Fields<'_>,
         bound: Option<&str>,
     ) -> Result<Self, Fault> {
-        let prefix = prefix(&mut fields, bound)?;
+        let asked = fields.text_or_none("prefix")?;
+        let prefix = asked.unwrap_or_else(|| bound.unwrap_or(DEFAULT_PREFIX).into());
         let key = |kind, text: &[u8]| Key::from_wtf8(&prefix, kind, text);
         let call = match path {
             "consume" | "peek" | "refund" | "reset" | "block" | "unblock" => {
@@ -67,27 +68,16 @@ impl Call {
             }
         };
         fields.end()?;
-        Ok(call)
+        match bound {
+            Some(bound) if !call.step.key.is_under(bound) => Err(Fault::outside(bound, "prefix")),
+            _ => Ok(call),
+        }
     }
 
     /// The body of the answer.
     pub(crate) fn told(&self, reply: &Reply) -> Result<String, Fault> {
         answer::body(&self.tell, reply).ok_or_else(|| Fault::store("the store answered nonsense"))
     }
-}
-
-/// Whose keys are meant: those of the prefix that was asked for, and that the token may see.
-fn prefix(fields: &mut Fields<'_>, bound: Option<&str>) -> Result<Vec<u8>, Fault> {
-    let asked = fields.text_or_none("prefix")?;
-    let Some(bound) = bound else {
-        return Ok(asked.unwrap_or_else(|| DEFAULT_PREFIX.into()));
-    };
-    let Some(asked) = asked else { return Ok(bound.into()) };
-    let rest = asked.strip_prefix(bound.as_bytes());
-    if rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/")) {
-        return Ok(asked);
-    }
-    Err(Fault::outside(bound, "prefix"))
 }
 
 fn limited(path: &str, fields: &mut Fields<'_>, key: Key) -> Result<Call, Fault> {

@@ -11,11 +11,13 @@ pub(crate) struct Fault {
     pub(crate) code: &'static str,
     pub(crate) message: String,
     pub(crate) field: Option<String>,
+    /// The method that it would have to be.
+    pub(crate) allow: Option<&'static str>,
 }
 
 impl Fault {
     pub(crate) fn new(status: u16, code: &'static str, message: impl Into<String>) -> Self {
-        Self { status, code, message: message.into(), field: None }
+        Self { status, code, message: message.into(), field: None, allow: None }
     }
 
     /// A field of a call that is not acceptable.
@@ -30,14 +32,17 @@ impl Fault {
 
     /// An option of the limits under `at`, in the core's words.
     pub(crate) fn limit(at: &str, error: &PolicyError) -> Self {
-        let option = if error.option == "limit" && at == "limit" { "" } else { error.option };
+        let same = error.option == "limit" && at.ends_with("limit");
+        let option = if same { "" } else { error.option };
         let dot = if option.is_empty() { "" } else { "." };
         Self::policy(format!("{at}{dot}{option}"), &error.expected)
     }
 
     /// A token may not see what it asks for.
     pub(crate) fn outside(bound: &str, field: &str) -> Self {
-        let message = format!("this token sees only keys under the prefix \"{bound}\"");
+        let message = format!(
+            "this token sees only keys under the prefix \"{bound}\", and none of longer than 200 characters"
+        );
         Self { field: Some(field.into()), ..Self::new(403, "forbidden", message) }
     }
 
@@ -47,7 +52,7 @@ impl Fault {
 
     fn field(code: &'static str, field: String, expected: &str) -> Self {
         let message = format!("{field} must be {expected}");
-        Self { status: 400, code, message, field: Some(field) }
+        Self { field: Some(field), ..Self::new(400, code, message) }
     }
 
     pub(crate) fn json(&self) -> String {

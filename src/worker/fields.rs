@@ -8,6 +8,8 @@ use crate::time::{MAX_SAFE, Millis};
 pub(crate) const DURATION: &str = "a whole number of milliseconds from 1 to 365 days, or text such as \"250ms\", \"10s\", \"5m\", \"1h\", \"7d\"";
 const COUNT: &str = "a positive safe integer";
 const TEXT: &str = "a non-empty string";
+/// No object has as many. They are compared with one another.
+const MOST_FIELDS: usize = 64;
 
 /// Makes the fault of a field.
 pub(crate) type Blame = fn(String, &str) -> Fault;
@@ -22,8 +24,9 @@ pub(crate) struct Fields<'a> {
 impl<'a> Fields<'a> {
     /// The fields of an object, each of which may be there once.
     pub(crate) fn of(json: Json<'a>, name: &str, blame: Blame) -> Result<Self, Fault> {
-        let expected = "an object";
-        let left = json.fields().ok_or_else(|| blame(or(name, "body"), expected))?;
+        let expected = "an object of at most 64 fields";
+        let left = json.fields().filter(|fields| fields.len() <= MOST_FIELDS);
+        let left = left.ok_or_else(|| blame(or(name, "body"), expected))?;
         let at = if name.is_empty() { String::new() } else { format!("{name}.") };
         for (index, (field, _)) in left.iter().enumerate() {
             if left.iter().take(index).any(|(earlier, _)| earlier == field) {
@@ -153,4 +156,25 @@ fn or(name: &str, default: &str) -> String {
 /// A name that somebody chose, short enough to be told again.
 fn shown(name: &[u8]) -> String {
     String::from_utf8_lossy(name).chars().take(64).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_have_64_fields_at_most() {
+        let object = |count: usize| {
+            let fields: Vec<_> = (0..count).map(|field| format!("\"{field}\":1")).collect();
+            format!("{{{}}}", fields.join(","))
+        };
+        let field = |count: usize, name: &str| {
+            let text = object(count);
+            let fields = Fields::of(Json::parse(&text).unwrap(), name, Fault::argument);
+            fields.err().and_then(|fault| fault.field)
+        };
+        assert_eq!(field(64, ""), None);
+        assert_eq!(field(65, "").as_deref(), Some("body"));
+        assert_eq!(field(65, "calls[3]").as_deref(), Some("calls[3]"));
+    }
 }

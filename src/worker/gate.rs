@@ -17,6 +17,8 @@ use crate::store::{Key, Kind};
 
 const PREFIX: &[u8] = b"gate";
 const IPV6_SUBNET: u32 = 64;
+/// Node.js reads a thousand fields of a query, and nothing after them.
+const MOST_FIELDS: usize = 100;
 
 /// Why a request is not passed on.
 enum Refusal {
@@ -76,7 +78,8 @@ fn origin(request: &Request, env: &JsValue) -> Result<String, Fault> {
     let says = |message| Fault::new(503, "not_configured", message);
     let text = js::setting(env, "ORIGIN")
         .ok_or_else(|| Fault::new(404, "not_found", "there is nothing here"))?;
-    let origin = js::url(&text).filter(|url| url.pathname() == "/" && url.search().is_empty());
+    // Whatever else an address can have in it would be lost.
+    let origin = js::url(&text).filter(|url| url.href() == format!("{}/", url.origin()));
     let origin =
         origin.ok_or_else(|| says("ORIGIN must be an address such as https://origin.example"))?;
     if js::url(&request.url()).is_some_and(|own| own.host() == origin.host()) {
@@ -86,40 +89,47 @@ fn origin(request: &Request, env: &JsValue) -> Result<String, Fault> {
 }
 
 /// Whether a request opens a session: a WebSocket, or one of Engine.IO by whatever transport. A request that
-/// names a session is part of it.
+/// names an Engine.IO session is part of it, if it is plain which one: the origin reads one value that is not empty,
+/// and all of the query, too.
 fn is_handshake(request: &Request) -> bool {
     let Some(url) = js::url(&request.url()) else { return false };
     let query = url.search_params();
+    let engine = query.has("EIO") || query.has("transport");
+    let sids = query.get_all("sid");
+    let whole = url.search().matches('&').count() < MOST_FIELDS;
+    let session = engine && whole && sids.length() == 1 && query.get("sid").as_deref() != Some("");
     let upgrade = request.headers().get("upgrade").ok().flatten();
     let socket = upgrade.is_some_and(|protocol| protocol.eq_ignore_ascii_case("websocket"));
-    (socket || query.has("EIO")) && !query.has("sid")
+    (socket || engine) && !session
 }
 
-/// Charges the address, and then the header where there is one: both, or none.
+/// Charges the address, and then the header where there is one. What is not passed on is not charged to the address,
+/// whether the header's limit or its shard is the reason.
 async fn charge(request: &Request, env: &JsValue, route: &Route) -> Result<(), Refusal> {
-    match charged(request, env, route).await {
-        Err(Refusal::Fault(_)) if route.allow_on_error => Ok(()),
-        other => other,
-    }
-}
-
-async fn charged(request: &Request, env: &JsValue, route: &Route) -> Result<(), Refusal> {
-    let store = Backend::of(env)?;
+    let forgiven = |refusal: &Refusal| route.allow_on_error && matches!(refusal, Refusal::Fault(_));
+    let store = match Backend::of(env) {
+        Ok(store) => store,
+        Err(_) if route.allow_on_error => return Ok(()),
+        Err(fault) => return Err(fault.into()),
+    };
     let header = |name: &str| request.headers().get(name).ok().flatten();
     // Nobody but the platform sets this one. Where it is missing all share one budget.
     let address = header("cf-connecting-ip").and_then(|text| crate::ip_key(&text, IPV6_SUBNET));
     let address = key(route, 'a', &address.unwrap_or_default());
-    consume(&store, &address, &route.by_address, route.cost).await?;
+    if let Err(refusal) = consume(&store, &address, &route.by_address, route.cost).await {
+        return if forgiven(&refusal) { Ok(()) } else { Err(refusal) };
+    }
     let Some((name, limits)) = &route.by_header else { return Ok(()) };
     let Some(value) = header(name) else { return Ok(()) };
     // What is in the header may be a secret.
     let value = key(route, 'h', Tag::hash(value.as_bytes()).as_str());
-    let denied = consume(&store, &value, limits, route.cost).await;
-    if matches!(denied, Err(Refusal::Denied(_))) {
-        let op = OwnedOp::Refund(route.by_address.limits.clone(), route.cost);
-        store.apply(&[&Step { key: address, op }]).await;
+    let Err(refusal) = consume(&store, &value, limits, route.cost).await else { return Ok(()) };
+    if forgiven(&refusal) {
+        return Ok(());
     }
-    denied
+    let op = OwnedOp::Refund(route.by_address.limits.clone(), route.cost);
+    store.apply(&[&Step { key: address, op }]).await;
+    Err(refusal)
 }
 
 fn key(route: &Route, by: char, of: &str) -> Key {

@@ -1,6 +1,6 @@
 //! The runtime's own objects, as far as the Worker needs them, typed where the `worker` crate would copy.
 
-use js_sys::{ArrayBuffer, Number, Object, Promise, Reflect, Uint8Array};
+use js_sys::{ArrayBuffer, Float64Array, Number, Object, Promise, Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::{JsFuture, future_to_promise};
 use web_sys::{
@@ -9,6 +9,9 @@ use web_sys::{
 
 use crate::dedup::Tag;
 use crate::time::Timestamp;
+
+/// How long the store's answers are waited for.
+const PATIENCE_MS: u32 = 5_000;
 
 #[wasm_bindgen]
 extern "C" {
@@ -83,20 +86,44 @@ export const pending = {
     for (const reject of waiting) reject(new Error('the module has ended in the middle of it'));
     waiting.clear();
   },
+  // What the script that worker-build puts around the module goes by: whether an instance is beyond use, and which
+  // one this is. Objects of an earlier one are made again.
+  instance: { criticalError: false, instanceId: 0 },
+  begin() {
+    pending.instance.instanceId += 1;
+  },
 };
 
 // What would be many calls, and turns to wait for, is one of each.
 const ids = new Map();
-export const exchange = async (namespace, name, path, body) => {
+export const exchange = async (namespace, name, path, body, patience, room) => {
   // The names are few, and making an id of one takes a while.
   const id = ids.get(name) ?? namespace.idFromName(name);
   const stub = namespace.get(id);
   ids.set(name, id);
   // The host is nobody's: a request to an object goes nowhere else.
-  const response = await stub.fetch('https://shard' + path, { method: 'POST', body });
-  const text = await response.text();
+  const signal = AbortSignal.timeout(patience);
+  const response = await stub.fetch('https://shard' + path, { method: 'POST', body, signal });
+  const text = await (room ? within(response, room) : response.text());
   if (!response.ok) throw new Error(text);
   return text;
+};
+
+// The text of a response, of which there is room for so many bytes. Others may share it: they have what this one
+// took, when it does not fit.
+export const within = async (response, room) => {
+  const decoder = new TextDecoder();
+  let [text, taken] = ['', 0];
+  for await (const chunk of response.body ?? []) {
+    if (chunk.length > room[0]) {
+      room[0] += taken;
+      throw new Error('the replies are too long');
+    }
+    room[0] -= chunk.length;
+    taken += chunk.length;
+    text += decoder.decode(chunk, { stream: true });
+  }
+  return text + decoder.decode();
 };
 ")]
 extern "C" {
@@ -111,17 +138,45 @@ extern "C" {
     #[wasm_bindgen(structural, method)]
     fn fail(this: &Pending);
 
-    fn exchange(namespace: &Namespace, name: &str, path: &str, body: &str) -> Promise;
+    #[wasm_bindgen(structural, method)]
+    fn begin(this: &Pending);
+
+    #[wasm_bindgen(structural, method, getter)]
+    fn instance(this: &Pending) -> JsValue;
+
+    fn exchange(
+        namespace: &Namespace,
+        name: &str,
+        path: &str,
+        body: &str,
+        patience_ms: u32,
+        room: Option<&Float64Array>,
+    ) -> Promise;
+
+    fn within(response: &Response, room: &Float64Array) -> Promise;
+}
+
+/// Whatever traps, the next request finds a new instance. The `worker` crate would see to this as well, and to so much
+/// else that the module would be a tenth larger.
+#[wasm_bindgen(start, private)]
+fn start() {
+    std::panic::set_hook(Box::new(|info| complain(&info.to_string())));
+    PENDING.with(Pending::begin);
+    wasm_bindgen::handler::set_on_abort(|| {
+        PENDING.with(Pending::fail);
+        wasm_bindgen::handler::schedule_reinit();
+    });
+}
+
+#[wasm_bindgen(js_name = "__worker_init_state")]
+pub fn worker_init_state() -> JsValue {
+    PENDING.with(Pending::instance)
 }
 
 /// A future as a promise that settles, whatever happens in here.
 pub(crate) fn promised(
     future: impl Future<Output = Result<JsValue, JsValue>> + 'static,
 ) -> Promise {
-    wasm_bindgen::handler::set_on_abort(|| {
-        PENDING.with(Pending::fail);
-        wasm_bindgen::handler::schedule_reinit();
-    });
     PENDING.with(|pending| pending.guarded(future_to_promise(future)))
 }
 
@@ -153,27 +208,41 @@ pub(crate) fn new_tag() -> Tag {
     Tag::hash(&bytes.to_vec())
 }
 
-/// The text that a Durable Object of that name answers; what it refuses with is thrown.
-pub(crate) fn ask(namespace: &Namespace, name: &str, path: &str, body: &str) -> JsFuture {
-    JsFuture::from(exchange(namespace, name, path, body))
+/// Room for replies: so many bytes, for all that are read into it.
+pub(crate) fn room(bytes: u32) -> Float64Array {
+    Float64Array::new_from_slice(&[bytes.into()])
 }
 
-/// Posts a text to a server that is expected to answer within so many milliseconds; answers the text of its
-/// response, whatever its status.
+/// The text that a Durable Object of that name answers in time; what it refuses with is thrown, and so is that there
+/// is no room for it.
+pub(crate) fn ask(
+    namespace: &Namespace,
+    name: &str,
+    path: &str,
+    body: &str,
+    room: Option<&Float64Array>,
+) -> JsFuture {
+    JsFuture::from(exchange(namespace, name, path, body, PATIENCE_MS, room))
+}
+
+/// Posts a text to a server; answers the text of its response, whatever its status, if it comes in time and there is
+/// room for it.
 pub(crate) async fn post(
     url: &str,
     body: &str,
     headers: &[(&str, &str)],
-    patience_ms: u32,
+    room: &Float64Array,
 ) -> Result<String, JsValue> {
     let init = RequestInit::new();
     init.set_method("POST");
     init.set_body(&body.into());
     init.set_headers_headers(&list(headers)?);
-    init.set_signal(Some(&AbortSignal::timeout_with_u32(patience_ms)));
+    init.set_signal(Some(&AbortSignal::timeout_with_u32(PATIENCE_MS)));
     // Followed, it would be another request, to another server.
     init.set_redirect(RequestRedirect::Manual);
-    text(&send(&Request::new_with_str_and_init(url, &init)?).await?).await
+    let response = send(&Request::new_with_str_and_init(url, &init)?).await?;
+    let text = JsFuture::from(within(&response, room)).await?;
+    Ok(text.as_string().unwrap_or_default())
 }
 
 fn list(headers: &[(&str, &str)]) -> Result<Headers, JsValue> {
@@ -192,11 +261,16 @@ pub(crate) fn url(text: &str) -> Option<Url> {
 /// Whether others may listen on the way there: it is not https:, and not this machine itself.
 pub(crate) fn is_open_line(text: &str) -> bool {
     !text.starts_with("https://")
-        && url(text).is_none_or(|url| {
-            let host = url.hostname();
-            let own = host == "localhost" || host.ends_with(".localhost") || host == "[::1]";
-            url.protocol() != "https:" && !own && !host.starts_with("127.")
-        })
+        && url(text).is_none_or(|url| url.protocol() != "https:" && !is_loopback(&url.hostname()))
+}
+
+/// Whether a host is this machine itself. A URL has an IPv4 address in four decimal parts, however it was written.
+fn is_loopback(host: &str) -> bool {
+    let numeric = host.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    host == "localhost"
+        || host.ends_with(".localhost")
+        || host == "[::1]"
+        || (numeric && host.starts_with("127."))
 }
 
 /// The text under a key of KV, where copies may be so many seconds old; none where it cannot be had.
@@ -216,14 +290,8 @@ pub(crate) async fn pass_on(request: &Request, url: &str) -> Result<Response, Js
 }
 
 /// Sends a request to the world.
-pub(crate) async fn send(request: &Request) -> Result<Response, JsValue> {
+async fn send(request: &Request) -> Result<Response, JsValue> {
     Ok(JsFuture::from(fetch_request(request)).await?.unchecked_into())
-}
-
-/// The text of a response.
-pub(crate) async fn text(response: &Response) -> Result<String, JsValue> {
-    let text = JsFuture::from(response.text()?).await?;
-    text.as_string().ok_or(JsValue::UNDEFINED)
 }
 
 /// A body of at most so many bytes; `None` where it is longer.
@@ -279,6 +347,11 @@ pub(crate) fn setting(env: &JsValue, name: &str) -> Option<String> {
     let value = Reflect::get(env, &name.into()).ok()?;
     let number = || value.dyn_ref::<Number>()?.to_string_with_radix(10).ok()?.as_string();
     value.as_string().or_else(number).filter(|text| !text.trim().is_empty())
+}
+
+/// A setting that is JSON, as text.
+pub(crate) fn json(env: &JsValue, name: &str) -> Option<String> {
+    js_sys::JSON::stringify(&binding(env, name)?).ok()?.as_string()
 }
 
 /// A binding.

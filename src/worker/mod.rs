@@ -27,8 +27,6 @@ use js_sys::Promise;
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
 use web_sys::{Request, Response};
-// For what it does when the module starts: whatever traps, the next request finds a new instance.
-use worker as _;
 
 /// Answers a request.
 ///

@@ -1,5 +1,6 @@
 //! Durable Objects as the store: each key has its shard, each shard its object.
 
+use js_sys::Float64Array;
 use wasm_bindgen::JsValue;
 use wasm_bindgen_futures::JsFuture;
 
@@ -15,11 +16,16 @@ pub(crate) const BINDING: &str = "TIDEGATE_SHARD";
 const SHARDS: &str = "TIDEGATE_SHARDS";
 const DEFAULT_SHARDS: u32 = 64;
 const MOST_SHARDS: u32 = 1_024;
+/// One shard's results, and some for the numbers.
+const MOST_REPLY_BYTES: u32 = 9 * 1_024 * 1_024;
 
 /// How many objects share the keys. Another number is other objects: every budget begins anew.
 pub(crate) fn shards(env: &JsValue) -> Result<u32, Fault> {
     let Some(text) = js::setting(env, SHARDS) else { return Ok(DEFAULT_SHARDS) };
-    let number = text.trim().parse().ok().filter(|number| (1..=MOST_SHARDS).contains(number));
+    // What Rust would read as well, and JavaScript would not.
+    let text = Some(text.trim()).filter(|text| !text.starts_with(['+', '0']));
+    let number = text.and_then(|text| text.parse().ok());
+    let number = number.filter(|number| (1..=MOST_SHARDS).contains(number));
     number.ok_or_else(|| {
         let expected = format!("{SHARDS} must be a whole number from 1 to {MOST_SHARDS}");
         Fault::new(503, "not_configured", expected)
@@ -40,7 +46,8 @@ impl Objects {
         Ok(Self { namespace, shards: shards(env)? })
     }
 
-    /// One request to each shard that is concerned, all at once; answers in the order of the steps.
+    /// One request to each shard that is concerned, all at once; answers in the order of the steps. Their replies
+    /// together may be as long as that of one shard.
     pub(crate) async fn apply(&self, steps: &[&Step]) -> Vec<Answer> {
         let mut parts: Vec<(u32, Vec<usize>)> = Vec::new();
         for (index, step) in steps.iter().enumerate() {
@@ -50,12 +57,13 @@ impl Objects {
                 None => parts.push((shard, vec![index])),
             }
         }
+        let room = (parts.len() > 1).then(|| js::room(MOST_REPLY_BYTES));
         let asked: Vec<_> = parts
             .into_iter()
             .map(|(shard, indexes)| {
                 let part: Vec<&Step> =
                     indexes.iter().filter_map(|index| steps.get(*index).copied()).collect();
-                (self.ask(shard, &part), indexes, part)
+                (self.ask(shard, &part, room.as_ref()), indexes, part)
             })
             .collect();
         let mut all: Vec<Answer> = steps.iter().map(|_| Err(Error::Nonsense("nothing"))).collect();
@@ -69,11 +77,11 @@ impl Objects {
         all
     }
 
-    fn ask(&self, shard: u32, part: &[&Step]) -> JsFuture {
+    fn ask(&self, shard: u32, part: &[&Step], room: Option<&Float64Array>) -> JsFuture {
         let words: Vec<_> = part.iter().map(|step| redis::encode(&step.op.as_op())).collect();
         let keys = part.iter().map(|step| step.key.as_str());
         let batch = shard::batch(self.shards, keys.zip(words.iter().map(String::as_str)));
-        js::ask(&self.namespace, &self.name(shard), "/", &batch)
+        js::ask(&self.namespace, &self.name(shard), "/", &batch, room)
     }
 
     fn name(&self, shard: u32) -> String {
@@ -83,7 +91,7 @@ impl Objects {
     /// What every shard has counted since it started.
     pub(crate) async fn tallies(&self) -> Result<Vec<String>, Fault> {
         let asked: Vec<_> = (0..self.shards)
-            .map(|shard| js::ask(&self.namespace, &self.name(shard), "/tally", ""))
+            .map(|shard| js::ask(&self.namespace, &self.name(shard), "/tally", "", None))
             .collect();
         let mut tallies = Vec::new();
         for asked in asked {

@@ -11,7 +11,8 @@ use super::js::{self, Kv};
 use super::policy::Policies;
 use crate::time::{Millis, Timestamp};
 
-/// A setting with the document itself, and a KV namespace with one under [`KEY`], which comes first.
+/// A setting with the document itself, and a KV namespace with one under [`KEY`], which comes first
+/// where there is one.
 const SETTING: &str = "POLICIES";
 const NAMESPACE: &str = "POLICIES_KV";
 const KEY: &str = "policies";
@@ -35,13 +36,16 @@ thread_local! {
 pub(crate) async fn in_force(env: &JsValue) -> Result<Rc<Policies>, Fault> {
     let known = KNOWN.with_borrow(Clone::clone);
     let now = js::now();
+    let setting = js::setting(env, SETTING).or_else(|| js::json(env, SETTING));
     let document = match js::binding::<Kv>(env, NAMESPACE) {
-        None => js::setting(env, SETTING),
+        None => setting,
         Some(kv) => {
             if let Some(known) = known.as_ref().filter(|known| now.since(known.checked) < FRESH) {
                 return Ok(known.policies.clone());
             }
-            js::kv_get(&kv, KEY, KV_CACHE_S).await
+            // Where KV has had a document, that one stays.
+            let is_first = |text: &String| known.as_ref().is_none_or(|known| known.text == *text);
+            js::kv_get(&kv, KEY, KV_CACHE_S).await.or_else(|| setting.filter(is_first))
         }
     };
     let found = newer(document, known.as_ref());

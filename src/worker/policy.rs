@@ -91,6 +91,10 @@ impl Route {
         let by_address = Named::take(&mut fields, "limit", &format!("{at}.limit"))?;
         let by_header = header(&mut fields, &at)?;
         let cost = fields.units("cost")?;
+        let all = by_header.iter().map(|(_, named)| named).chain([&by_address]);
+        if all.flat_map(|named| named.limits.iter()).any(|limit| cost > limit.capacity()) {
+            return Err(fields.fault("cost", "no more than what each limit admits at once"));
+        }
         let on_error = |json: Json<'_>| match json.as_str() {
             "\"allow\"" => Some(true),
             "\"deny\"" => Some(false),
@@ -103,7 +107,10 @@ impl Route {
     }
 
     fn matches(&self, asked: &Asked<'_>) -> bool {
-        let method = |methods: &Vec<String>| methods.iter().any(|method| method == asked.method);
+        // Origins answer HEAD as they answer GET.
+        let wanted = if asked.method == "HEAD" { ["HEAD", "GET"] } else { [asked.method; 2] };
+        let method =
+            |methods: &Vec<String>| methods.iter().any(|method| wanted.contains(&method.as_str()));
         self.path.matches(asked.path)
             && self.methods.as_ref().is_none_or(method)
             && (asked.handshake || !self.handshakes)
@@ -176,6 +183,13 @@ mod tests {
         assert_eq!(
             route(&format!(r#"{{"path":"/a",{limit},"header":{{"name":"x"}}}}"#)),
             "routes[0].header.limit"
+        );
+        assert_eq!(route(&format!(r#"{{"path":"/a",{limit},"cost":2}}"#)), "routes[0].cost");
+        assert_eq!(
+            route(
+                r#"{"path":"/a","limit":{"limit":2,"window":1},"header":{"name":"x","limit":{"limit":1,"window":1}},"cost":2}"#
+            ),
+            "routes[0].cost"
         );
         let same = format!(r#"{{"path":"/a",{limit}}}"#);
         assert_eq!(route(&format!("{same},{same}")), "routes[1].name");

@@ -62,6 +62,9 @@ const SWEEP_AFTER: Millis = Millis::from_ms(3_600_000);
 /// New keys are refused from this size on; a Durable Object may have ten times as much.
 const MOST_BYTES: f64 = 1_073_741_824.0;
 
+/// When the row with the number of shards is over, which the class for JavaScript Workers keeps.
+const NEVER: f64 = 9_007_199_254_740_991.0;
+
 /// A shard of the keys, as the runtime knows it.
 ///
 /// It is exported as it stands: what the `worker` crate would put around it reads every request's address and
@@ -110,8 +113,9 @@ impl Shard {
             url if url.ends_with("/shards") => self.shards(),
             _ => self.run(&js::request_text(request).await?),
         };
-        if self.ready.get() && !self.armed.replace(true) {
-            self.arm().await?;
+        // What was charged is answered, and the next request tries again.
+        if self.ready.get() && !self.armed.replace(true) && self.arm().await.is_err() {
+            self.armed.set(false);
         }
         js::respond(status, &text, &[])
     }
@@ -194,8 +198,9 @@ impl Shard {
     }
 
     async fn wake(&self, at: Timestamp) -> Result<(), JsValue> {
+        JsFuture::from(self.storage.set_alarm(js::number(at))?).await?;
         self.armed.set(true);
-        JsFuture::from(self.storage.set_alarm(js::number(at))?).await.map(drop)
+        Ok(())
     }
 
     /// Deletes what is over; everything, when that was the last.
@@ -203,6 +208,7 @@ impl Shard {
         self.armed.set(false);
         let now = js::now();
         match sweep_rows(&self.table()?, js::number(now))? {
+            Some(next) if next >= NEVER => Ok(()),
             Some(next) => self.wake(js::timestamp(next).max(now.plus(SWEEP_AFTER))).await,
             None => {
                 self.ready.set(false);

@@ -1,17 +1,12 @@
-import { show } from "../errors.js";
-
 export const DEFAULT_SHARDS = 64;
 export const MOST_SHARDS = 1_024;
 
-/** The deployment's number of shards, where its environment has one. */
-export function shardsSetting(env: unknown): number | undefined {
+/** The deployment's number of shards, where its environment has one; or, as a text, what is wrong with it. */
+export function shardsSetting(env: unknown): number | string | undefined {
   const value = (env as { TIDEGATE_SHARDS?: unknown } | null | undefined)?.TIDEGATE_SHARDS;
   const text = String(value ?? "").trim();
   if (text === "") return undefined;
-  const shards = shardsFrom(text);
-  if (shards !== undefined) return shards;
-  const expected = `a whole number from 1 to ${MOST_SHARDS}`;
-  throw new Error(`TIDEGATE_SHARDS must be ${expected}, but is ${show(value)}`);
+  return shardsFrom(text) ?? `TIDEGATE_SHARDS must be a whole number from 1 to ${MOST_SHARDS}`;
 }
 
 /** A number of shards as text. */

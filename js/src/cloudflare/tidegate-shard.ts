@@ -48,6 +48,7 @@ export class TidegateShard {
     const body = await request.text();
     if (url.endsWith("/shards")) return response(this.#tried(() => this.#shards(body)));
     const answer = this.#tried(() => this.#run(body));
+    // What was charged is answered, whatever becomes of the alarm.
     if (this.#table.isMade && !this.#isArmed) await this.#arm();
     return response(answer);
   }
@@ -75,6 +76,7 @@ export class TidegateShard {
 
   #run(batch: string): Answer {
     const shards = shardsSetting(this.#env);
+    if (typeof shards === "string") return [503, shards];
     const tally = this.#tally.slice();
     const run = () => run_batch(this.#table, shards, batch, Date.now(), tally);
     // An operation alone writes a row at most, and needs no transaction around it. Where the rows fail in the
@@ -90,6 +92,7 @@ export class TidegateShard {
   /** The deployment's number: that of the setting, or the first that was ever asked about. */
   #shards(asked: string): Answer {
     const setting = shardsSetting(this.#env);
+    if (typeof setting === "string") return [503, setting];
     if (setting !== undefined) return [200, String(setting)];
     const known = this.#table.get(SHARDS);
     if (known !== undefined) return [200, known];
@@ -98,25 +101,29 @@ export class TidegateShard {
     return [200, asked];
   }
 
-  /** Sees to it that there is an alarm. */
+  /** Sees to it that there is an alarm; the next request tries again where there can be none. */
   async #arm(): Promise<void> {
     this.#isArmed = true;
-    if ((await this.#storage.getAlarm()) === null) await this.#wake(Date.now() + SWEEP_AFTER_MS);
+    try {
+      if ((await this.#storage.getAlarm()) === null) await this.#wake(Date.now() + SWEEP_AFTER_MS);
+    } catch {
+      this.#isArmed = false;
+    }
   }
 
   async #wake(at: number): Promise<void> {
-    this.#isArmed = true;
     await this.#storage.setAlarm(at);
+    this.#isArmed = true;
   }
 
-  /** Deletes what is over; everything, when that was the last. */
+  /** Deletes what is over; everything, when that was the last. What never goes needs no alarm. */
   async #sweep(): Promise<void> {
     this.#isArmed = false;
     const now = Date.now();
     this.#table.make();
     const next = this.#table.sweep(now);
     if (next !== undefined) {
-      await this.#wake(Math.max(next, now + SWEEP_AFTER_MS));
+      if (next < NEVER) await this.#wake(Math.max(next, now + SWEEP_AFTER_MS));
       return;
     }
     this.#table.doubt();
