@@ -8,15 +8,11 @@ use super::messages::MessageCall;
 use super::policies::{BurstSet, LimitSet};
 use super::replies::{decision_told, message_told, observation_told, share_told};
 use super::tier::TierAsk;
-use crate::burst::BurstPolicy;
-use crate::dedup::{MessageOp, Tag};
+use crate::dedup::Tag;
 use crate::error::Error;
 use crate::host::{JsCas, fault, millis, timestamp, whole};
-use crate::limit::Limits;
-use crate::op::{Op, Reply};
-use crate::store::tier::Question;
+use crate::op::{OwnedOp, Reply};
 use crate::store::{Call, CasStore, Key, Store};
-use crate::time::Millis;
 
 /// A host's store with a conditional write.
 #[wasm_bindgen]
@@ -32,42 +28,42 @@ impl Cas {
 
     /// Resolves to the decision's numbers, the reason first.
     pub fn consume(&self, key: String, limits: &LimitSet, cost: f64, now: f64) -> Promise {
-        self.run(key, Asked::Consume(limits.0.clone(), whole(cost)), now)
+        self.run(key, OwnedOp::Consume(limits.0.clone(), whole(cost)), now)
     }
 
     /// As `consume`, changing nothing.
     pub fn peek(&self, key: String, limits: &LimitSet, cost: f64, now: f64) -> Promise {
-        self.run(key, Asked::Peek(limits.0.clone(), whole(cost)), now)
+        self.run(key, OwnedOp::Peek(limits.0.clone(), whole(cost)), now)
     }
 
     /// Gives units back.
     pub fn refund(&self, key: String, limits: &LimitSet, cost: f64, now: f64) -> Promise {
-        self.run(key, Asked::Refund(limits.0.clone(), whole(cost)), now)
+        self.run(key, OwnedOp::Refund(limits.0.clone(), whole(cost)), now)
     }
 
     /// Answers a tier's question in numbers, or with nothing.
     pub fn ask(&self, key: String, limits: &LimitSet, ask: &TierAsk, now: f64) -> Promise {
-        self.run(key, Asked::Tier(limits.0.clone(), ask.0.question), now)
+        self.run(key, ask.0.question.owned(limits.0.clone()), now)
     }
 
     /// Blocks a key.
     pub fn block(&self, key: String, duration_ms: f64, now: f64) -> Promise {
-        self.run(key, Asked::Block(millis(duration_ms)), now)
+        self.run(key, OwnedOp::Block(millis(duration_ms)), now)
     }
 
     /// Ends a block.
     pub fn unblock(&self, key: String, now: f64) -> Promise {
-        self.run(key, Asked::Unblock, now)
+        self.run(key, OwnedOp::Unblock, now)
     }
 
     /// Forgets a Limiter's limits on a key, and the block.
     pub fn reset(&self, key: String, limits: &LimitSet, now: f64) -> Promise {
-        self.run(key, Asked::Reset(limits.0.clone()), now)
+        self.run(key, OwnedOp::Reset(limits.0.clone()), now)
     }
 
     /// Runs an operation on an id.
     pub fn message(&self, key: String, op: &MessageCall, now: f64) -> Promise {
-        self.run(key, Asked::Message(op.0.clone()), now)
+        self.run(key, OwnedOp::Message(op.0.clone()), now)
     }
 
     /// Counts an observation.
@@ -80,48 +76,18 @@ impl Cas {
         now: f64,
     ) -> Promise {
         let nonce = nonce.map(|nonce| Tag::hash(nonce.as_bytes()));
-        self.run(key, Asked::Observe(policy.0, whole(weight), nonce), now)
+        self.run(key, OwnedOp::Observe(policy.0, whole(weight), nonce), now)
     }
 
-    fn run(&self, key: String, asked: Asked, now: f64) -> Promise {
+    /// The operation owns all it needs, so that freeing the objects it was made from while it runs is harmless.
+    fn run(&self, key: String, op: OwnedOp, now: f64) -> Promise {
         let cas = JsCas::new(self.0.clone().unchecked_into(), timestamp(now));
         let (store, key) = (CasStore(cas), Key::joined(key));
         future_to_promise(async move {
-            let calls = [Call { key: &key, op: asked.op() }];
+            let calls = [Call { key: &key, op: op.as_op() }];
             let answer = store.apply(&calls).await.pop();
             answer.unwrap_or(Err(Error::Corrupt)).map(reply_told).map_err(fault)
         })
-    }
-}
-
-/// An operation that owns all it needs, so that freeing the objects it was made from while it runs is harmless.
-enum Asked {
-    Consume(Limits, u64),
-    Peek(Limits, u64),
-    Refund(Limits, u64),
-    Block(Millis),
-    Unblock,
-    Reset(Limits),
-    Tier(Limits, Question),
-    Message(MessageOp),
-    Observe(BurstPolicy, u64, Option<Tag>),
-}
-
-impl Asked {
-    const fn op(&self) -> Op<'_> {
-        match self {
-            Self::Consume(limits, cost) => Op::Consume { limits, cost: *cost },
-            Self::Peek(limits, cost) => Op::Peek { limits, cost: *cost },
-            Self::Refund(limits, cost) => Op::Refund { limits, cost: *cost },
-            Self::Block(duration) => Op::Block { duration: *duration },
-            Self::Unblock => Op::Unblock,
-            Self::Reset(limits) => Op::Reset { limits },
-            Self::Tier(limits, question) => question.op(limits),
-            Self::Message(op) => Op::Message(op),
-            Self::Observe(policy, weight, nonce) => {
-                Op::Observe { policy, weight: *weight, nonce: nonce.as_ref() }
-            }
-        }
     }
 }
 

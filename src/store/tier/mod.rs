@@ -22,6 +22,8 @@ use super::records::Records;
 use super::slots::{Full, Slot};
 use crate::limit::{Decision, Delta, Limit, Limits, Reason, Shape, Share};
 use crate::op::Op;
+#[cfg(feature = "npm")]
+use crate::op::OwnedOp;
 use crate::time::{Clock, Millis, Timestamp};
 
 /// How long what the shared store said is believed, where another node may have changed it since.
@@ -165,6 +167,17 @@ impl Question {
             Self::Reserve { cost, units } => Op::Reserve { limits, cost, units },
             Self::Add { delta, cost } => Op::Add { limits, delta, cost },
             Self::GiveBack { delta } => Op::GiveBack { limits, delta },
+        }
+    }
+
+    /// As [`op`](Self::op), with the limits in it.
+    #[cfg(feature = "npm")]
+    pub(crate) fn owned(&self, limits: Limits) -> OwnedOp {
+        match *self {
+            Self::Consume { cost } => OwnedOp::Consume(limits, cost),
+            Self::Reserve { cost, units } => OwnedOp::Reserve(limits, cost, units),
+            Self::Add { delta, cost } => OwnedOp::Add(limits, delta, cost),
+            Self::GiveBack { delta } => OwnedOp::GiveBack(limits, delta),
         }
     }
 
