@@ -32,12 +32,12 @@ await main(import.meta, async () => {
 
   await reported(async () => {
     await check("set-up", setupTests);
-    const packaged = wanted.filter((name) => !(name in native));
-    if (packaged.length > 0) {
+    const installed = wanted.filter((name) => !(name in native));
+    if (installed.length > 0) {
       await check("build", build);
       await check("pack", pack);
     }
-    const [ofWorker, ofPackage] = parted(packaged, (name) => workerSuites.includes(name));
+    const [ofWorker, ofPackage] = parted(installed, (name) => workerSuites.includes(name));
     const [ofFleets, others] = parted(ofPackage, (name) => fleetSuites.includes(name));
     const compiled = once(() => compile(wanted, ofWorker.length > 0));
     await inLanes([

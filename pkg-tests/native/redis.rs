@@ -213,42 +213,16 @@ fn cost() -> impl Strategy<Value = u64> {
     prop_oneof![8 => 1_u64..4, 2 => 1_u64..200, 1 => Just((1 << 53) - 1), 1 => 1_u64..(1 << 51)]
 }
 
-fn tag() -> impl Strategy<Value = Tag> {
-    (0..4).prop_map(|number| Tag::new(&format!("token-{number}")).unwrap())
-}
-
 fn message() -> impl Strategy<Value = MessageOp> {
-    let span = || (1_u64..500).prop_map(Millis::from_ms);
-    let payload = || prop::option::of(tag());
-    let result =
-        prop::option::of(prop_oneof![Just("{\"a\":\"x|y;z\"}"), Just("1"), Just("\"\\u00fc\"")]);
-    prop_oneof![
-        span().prop_map(|ttl| MessageOp::First { ttl }),
-        span().prop_map(|ttl| MessageOp::Put { ttl }),
-        Just(MessageOp::Look),
-        (tag(), span(), payload()).prop_map(|(token, lease, payload)| MessageOp::Claim {
-            token,
-            lease,
-            payload
-        }),
-        (tag(), span(), payload()).prop_map(|(token, lease, payload)| MessageOp::Renew {
-            token,
-            lease,
-            payload
-        }),
-        (tag(), span(), result, payload()).prop_map(|(token, ttl, result, payload)| {
-            MessageOp::Commit { token, ttl, result: result.map(Into::into), payload }
-        }),
-        tag().prop_map(|token| MessageOp::Release { token }),
-        Just(MessageOp::Forget),
-    ]
+    let results = prop_oneof![Just("{\"a\":\"x|y;z\"}"), Just("1"), Just("\"\\u00fc\"")];
+    support::message(results.prop_map(Into::into))
 }
 
 fn observe() -> impl Strategy<Value = Action> {
     let trigger = prop_oneof![Just(Trigger::Tumbling), Just(Trigger::Sliding)];
     let window = prop_oneof![Just(7_u64), Just(100), Just(160), Just(1_000)];
     let cooldown = prop_oneof![Just(0_u64), 1_u64..3_000];
-    (1_u64..12, window, cooldown, trigger, 1_u64..5, prop::option::of(tag())).prop_map(
+    (1_u64..12, window, cooldown, trigger, 1_u64..5, prop::option::of(support::tag())).prop_map(
         |(threshold, window, cooldown, trigger, weight, nonce)| {
             let (window, cooldown) = (Millis::from_ms(window), Millis::from_ms(cooldown));
             let policy = BurstPolicy::new(threshold, window, cooldown, trigger).unwrap();

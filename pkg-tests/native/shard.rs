@@ -16,7 +16,7 @@ use std::collections::HashMap;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use tidegate::burst::{BurstPolicy, Trigger};
-use tidegate::dedup::{MessageOp, Tag};
+use tidegate::dedup::MessageOp;
 use tidegate::op::{self, Op, OwnedOp, Reply, Write};
 use tidegate::redis::{decode, encode};
 use tidegate::shard::{self, BatchError, Rows, Tally};
@@ -90,43 +90,18 @@ fn limits() -> impl Strategy<Value = Limits> {
     })
 }
 
-fn tag() -> impl Strategy<Value = Tag> {
-    (0..3).prop_map(|number| Tag::new(&format!("token-{number}")).unwrap())
-}
-
 fn span() -> impl Strategy<Value = Millis> {
     (1_u64..500).prop_map(Millis::from_ms)
 }
 
 fn message() -> impl Strategy<Value = MessageOp> {
-    let payload = || prop::option::of(tag());
-    let result = prop::option::of("[ -~]{1,40}".prop_map(|text| text.into_boxed_str()));
-    prop_oneof![
-        span().prop_map(|ttl| MessageOp::First { ttl }),
-        span().prop_map(|ttl| MessageOp::Put { ttl }),
-        Just(MessageOp::Look),
-        (tag(), span(), payload()).prop_map(|(token, lease, payload)| MessageOp::Claim {
-            token,
-            lease,
-            payload
-        }),
-        (tag(), span(), payload()).prop_map(|(token, lease, payload)| MessageOp::Renew {
-            token,
-            lease,
-            payload
-        }),
-        (tag(), span(), result, payload()).prop_map(|(token, ttl, result, payload)| {
-            MessageOp::Commit { token, ttl, result, payload }
-        }),
-        tag().prop_map(|token| MessageOp::Release { token }),
-        Just(MessageOp::Forget),
-    ]
+    support::message("[ -~]{1,40}".prop_map(String::into_boxed_str))
 }
 
 fn observe() -> impl Strategy<Value = OwnedOp> {
     let trigger = prop_oneof![Just(Trigger::Tumbling), Just(Trigger::Sliding)];
     let cooldown = prop_oneof![Just(Millis::ZERO), span()];
-    (1_u64..6, span(), cooldown, trigger, 1_u64..4, prop::option::of(tag())).prop_map(
+    (1_u64..6, span(), cooldown, trigger, 1_u64..4, prop::option::of(support::tag())).prop_map(
         |(threshold, window, cooldown, trigger, weight, nonce)| {
             let policy = BurstPolicy::new(threshold, window, cooldown, trigger).unwrap();
             OwnedOp::Observe(policy, weight, nonce)
