@@ -1,4 +1,4 @@
-import { type BurstSet, Memory, MessageCall, type TierAsk, memory as wasmMemory } from "#wasm";
+import { type BurstSet, core, full, Memory, MessageCall, type TierAsk } from "#wasm";
 import type { ArkosGatewayStore } from "./arkos/gateway-store.js";
 import { ArkosMemoryTable } from "./arkos/memory-table.js";
 import { type Decision, decisionFrom, REASONS, type Reason } from "./decision.js";
@@ -26,12 +26,10 @@ import {
   type SyncMessageDriver,
 } from "./store.js";
 
-/**
- * The core's "no slot", "stale" and "whatever is there". The engine keeps small integers in place and
- * any other number in a box of its own, so what is kept is the signed form; the core answers the other.
- */
+/** The core's "no slot", "stale" and "whatever is there". */
 const NONE = -1;
-const TOLD_NONE = 0xffff_ffff;
+/** The core's "there is no room for a new key". */
+const FULL = -2;
 /** Where in the block of numbers a slot and its generation are told. */
 const SLOT = 6;
 const GENERATION = 7;
@@ -79,7 +77,7 @@ export class MemoryStore implements Store {
 
   /** Live keys of all kinds. */
   get size(): number {
-    return this[DRIVER].table.size();
+    return core.size(this[DRIVER].number);
   }
 
   /** Nothing to do: there are no timers and no connections. What the store holds stays usable. */
@@ -128,6 +126,8 @@ function reading(now: () => number): unknown {
 /** The table in wasm memory, the indexes beside it, and the block in which it tells its numbers. */
 export class MemoryDriver implements Driver {
   readonly table: Memory;
+  /** Names the tables to the functions of the core that take numbers alone. */
+  readonly number: number;
   readonly now: () => number;
   /** A time of `now` as the host's other clocks know it. */
   readonly epoch: (ms: number) => number;
@@ -147,6 +147,7 @@ export class MemoryDriver implements Driver {
     epoch: (ms: number) => number,
   ) {
     this.table = new Memory(maxKeys, maxBytes, onFull === "share");
+    this.number = this.table.number();
     this.now = now;
     this.epoch = epoch;
     this.limitSlots = new SlotIndex(maxKeys);
@@ -154,13 +155,13 @@ export class MemoryDriver implements Driver {
     this.shares = new SenderShares(maxKeys);
     this.#burstSlots = new SlotIndex(maxKeys);
     this.#out = this.table.out();
-    this.#numbers = new Float64Array(wasmMemory.buffer, this.#out, 8);
+    this.#numbers = new Float64Array(core.memory.buffer, this.#out, 8);
   }
 
   /** The block; wasm memory that grew has left the old view without a buffer. */
   get numbers(): Float64Array {
     if (this.#numbers.length === 0)
-      this.#numbers = new Float64Array(wasmMemory.buffer, this.#out, 8);
+      this.#numbers = new Float64Array(core.memory.buffer, this.#out, 8);
     return this.#numbers;
   }
 
@@ -253,7 +254,11 @@ export class MemoryDriver implements Driver {
   /** Tells the index which slots the table freed; answers how many. */
   forgetLimits(): number {
     let freed = 0;
-    for (let slot = this.table.freed_limit(); slot !== TOLD_NONE; slot = this.table.freed_limit()) {
+    for (
+      let slot = core.freed_limit(this.number);
+      slot !== NONE;
+      slot = core.freed_limit(this.number)
+    ) {
       this.limitSlots.forget(slot);
       freed += 1;
     }
@@ -262,9 +267,9 @@ export class MemoryDriver implements Driver {
 
   forgetMessages = (): void => {
     for (
-      let slot = this.table.freed_message();
-      slot !== TOLD_NONE;
-      slot = this.table.freed_message()
+      let slot = core.freed_message(this.number);
+      slot !== NONE;
+      slot = core.freed_message(this.number)
     ) {
       this.#messageSlots.forget(slot);
       this.shares.remove(slot);
@@ -272,7 +277,11 @@ export class MemoryDriver implements Driver {
   };
 
   #forgetBursts = (): void => {
-    for (let slot = this.table.freed_burst(); slot !== TOLD_NONE; slot = this.table.freed_burst()) {
+    for (
+      let slot = core.freed_burst(this.number);
+      slot !== NONE;
+      slot = core.freed_burst(this.number)
+    ) {
       this.#burstSlots.forget(slot);
     }
   };
@@ -311,7 +320,9 @@ class MemoryMessages implements SyncMessageDriver {
   }
 
   first(id: string, ttlMs: number): boolean {
-    return this.#at(id, (slot) => this.#table.first(slot, NONE, ttlMs, this.#driver.now()));
+    return this.#at(id, (slot) =>
+      found(core.first(this.#driver.number, slot, NONE, ttlMs, this.#driver.now())),
+    );
   }
 
   call(id: string, call: MessageCall, sender?: string): MessageReply {
@@ -323,7 +334,7 @@ class MemoryMessages implements SyncMessageDriver {
   claim(id: string, leaseMs: number, sender?: string): Claimed | undefined {
     const token = this.#driver.nextToken();
     const isFresh = this.#counted(id, sender, (slot) =>
-      this.#table.claim(slot, NONE, token, leaseMs, this.#driver.now()),
+      found(core.claim(this.#driver.number, slot, NONE, token, leaseMs, this.#driver.now())),
     );
     if (!isFresh) return undefined;
     return { token, slot: this.#driver.told(SLOT), generation: this.#driver.told(GENERATION) };
@@ -332,8 +343,8 @@ class MemoryMessages implements SyncMessageDriver {
   commit(id: string, claimed: Claimed, ttlMs: number, json: string | undefined): boolean {
     const { slot, generation, token } = claimed;
     const now = this.#driver.now();
-    const done = this.#table.commit(slot, generation, token, ttlMs, json, now);
-    if (done !== TOLD_NONE) return done === 1;
+    const done = this.#table.commit(slot, generation, token, ttlMs, json, now) | 0;
+    if (done !== NONE) return done === 1;
     const call = MessageCall.commit(String(token), ttlMs, json);
     try {
       return this.call(id, call).status === "yes";
@@ -358,10 +369,16 @@ class MemoryMessages implements SyncMessageDriver {
   }
 }
 
+/** What the core answers with yes or no. */
+function found(answer: number): boolean {
+  if (answer === FULL) throw full();
+  return answer === 1;
+}
+
 /** The limits of one Limiter on the table. */
 export class MemoryLimits implements SyncLimitDriver {
   readonly #driver: MemoryDriver;
-  readonly #table: Memory;
+  readonly #store: number;
   readonly #index: PrefixIndex;
   readonly #limiter: number;
   readonly #names: readonly string[];
@@ -369,7 +386,7 @@ export class MemoryLimits implements SyncLimitDriver {
 
   constructor(driver: MemoryDriver, index: PrefixIndex, limits: Limits) {
     this.#driver = driver;
-    this.#table = driver.table;
+    this.#store = driver.number;
     this.#index = index;
     this.#limiter = driver.table.register(limits.set);
     this.#names = limits.names;
@@ -377,23 +394,24 @@ export class MemoryLimits implements SyncLimitDriver {
 
   consume(key: string, cost: number, now = this.#driver.now()): Decision {
     const slot = this.#index.get(key);
-    let reason = TOLD_NONE;
-    if (slot !== undefined) reason = this.#table.consume(this.#limiter, slot, NONE, cost, now);
-    return this.#told(reason === TOLD_NONE ? this.consumeNew(key, cost, now) : reason);
+    let reason = NONE;
+    if (slot !== undefined)
+      reason = core.consume(this.#store, this.#limiter, slot, NONE, cost, now);
+    return this.#told(reason === NONE ? this.consumeNew(key, cost, now) : reason);
   }
 
   /** Consumes on a key that has no slot; one that it gets is told in the block. */
   consumeNew(key: string, cost: number, now: number): number {
     // What was freed before may include the key's own old slot.
     this.#driver.forgetLimits();
-    const reason = this.#table.consume_new(this.#limiter, cost, now);
+    const reason = core.consume_new(this.#store, this.#limiter, cost, now);
     this.#placed(key);
     return reason;
   }
 
   peek(key: string, cost: number): Decision {
     const slot = this.#index.get(key) ?? NONE;
-    const reason = this.#table.peek(this.#limiter, slot, NONE, cost, this.#driver.now());
+    const reason = core.peek(this.#store, this.#limiter, slot, NONE, cost, this.#driver.now());
     // Looking whether a new key would find room makes it.
     evicted(this.#driver.forgetLimits());
     return this.#told(reason);
@@ -402,7 +420,7 @@ export class MemoryLimits implements SyncLimitDriver {
   refund(key: string, cost: number): void {
     const slot = this.#index.get(key);
     if (slot === undefined) return;
-    this.#table.refund(this.#limiter, slot, NONE, cost, this.#driver.now());
+    core.refund(this.#store, this.#limiter, slot, NONE, cost, this.#driver.now());
     this.#driver.forgetLimits();
   }
 
@@ -410,7 +428,7 @@ export class MemoryLimits implements SyncLimitDriver {
     this.#driver.forgetLimits();
     const known = this.#index.get(key);
     const now = this.#driver.now();
-    const numbers = this.#table.ask(this.#limiter, known ?? NONE, NONE, ask, now);
+    const numbers = this.#driver.table.ask(this.#limiter, known ?? NONE, NONE, ask, now);
     if (known === undefined) this.#placed(key);
     else this.#driver.forgetLimits();
     return numbers;
@@ -419,18 +437,16 @@ export class MemoryLimits implements SyncLimitDriver {
   block(key: string, durationMs: number): void {
     this.#driver.forgetLimits();
     const known = this.#index.get(key);
-    try {
-      this.#table.block(known ?? NONE, NONE, durationMs, this.#driver.now());
-    } catch (thrown) {
-      throw errorFrom(thrown);
-    }
+    const now = this.#driver.now();
+    const answer = core.block(this.#store, known ?? NONE, NONE, durationMs, now);
+    if (answer === FULL) throw errorFrom(full());
     if (known === undefined) this.#placed(key);
   }
 
   unblock(key: string): void {
     const slot = this.#index.get(key);
     if (slot === undefined) return;
-    this.#table.unblock(slot, NONE);
+    core.unblock(this.#store, slot, NONE);
     this.#driver.forgetLimits();
   }
 
@@ -441,12 +457,12 @@ export class MemoryLimits implements SyncLimitDriver {
 
   /** As `reset`, of whatever key has that slot. */
   resetAt(slot: number): void {
-    this.#table.reset(this.#limiter, slot, NONE);
+    core.reset(this.#store, this.#limiter, slot, NONE);
     this.#driver.forgetLimits();
   }
 
   close(): void {
-    this.#table.unregister(this.#limiter);
+    core.unregister(this.#store, this.#limiter);
   }
 
   handle(key: string, owner: HandleOwner): Handle {
@@ -484,7 +500,7 @@ function evicted(count: number): void {
 /** What the handles of one Limiter share: a handle itself is as small as it can be, since there are many. */
 class Handles {
   readonly driver: MemoryDriver;
-  readonly table: Memory;
+  readonly store: number;
   readonly limits: MemoryLimits;
   readonly limiter: number;
   readonly names: readonly string[];
@@ -498,7 +514,7 @@ class Handles {
     owner: HandleOwner,
   ) {
     this.driver = driver;
-    this.table = driver.table;
+    this.store = driver.number;
     this.limits = limits;
     this.limiter = limiter;
     this.names = names;
@@ -519,12 +535,12 @@ class MemoryHandle implements Handle {
   }
 
   tryConsume(cost = 1): boolean {
-    const { table, limiter, driver, owner } = this.#shared;
+    const { store, limiter, driver, owner } = this.#shared;
     if (owner.closed) throw limiterClosed();
     if (cost !== 1) checkCost(cost);
     const now = driver.now();
-    let reason = table.try_consume(limiter, this.#slot, this.#generation, cost, now);
-    if (reason === TOLD_NONE) reason = this.#again(cost, now);
+    let reason = core.try_consume(store, limiter, this.#slot, this.#generation, cost, now);
+    if (reason === NONE) reason = this.#again(cost, now);
     if (reason === 0) {
       owner.counts.first.ok += 1;
       return true;
@@ -534,23 +550,23 @@ class MemoryHandle implements Handle {
   }
 
   consume(cost = 1): Decision {
-    const { table, limiter, driver, names, owner } = this.#shared;
+    const { store, limiter, driver, names, owner } = this.#shared;
     if (owner.closed) throw limiterClosed();
     if (cost !== 1) checkCost(cost);
     const now = driver.now();
-    let reason = table.consume(limiter, this.#slot, this.#generation, cost, now);
-    if (reason === TOLD_NONE) reason = this.#again(cost, now);
+    let reason = core.consume(store, limiter, this.#slot, this.#generation, cost, now);
+    if (reason === NONE) reason = this.#again(cost, now);
     return owner.tell(this.#key, decisionFrom(reason, driver.numbers, 0, names));
   }
 
   /** The slot is not the key's, or not any more: finds the one that is. */
   #again(cost: number, now: number): number {
-    const { table, limiter, driver, limits } = this.#shared;
+    const { store, limiter, driver, limits } = this.#shared;
     this.#slot = limits.slotOf(this.#key);
     if (this.#slot !== NONE) {
-      this.#generation = table.generation(this.#slot);
-      const reason = table.consume(limiter, this.#slot, this.#generation, cost, now);
-      if (reason !== TOLD_NONE) return reason;
+      this.#generation = core.generation(store, this.#slot);
+      const reason = core.consume(store, limiter, this.#slot, this.#generation, cost, now);
+      if (reason !== NONE) return reason;
     }
     const reason = limits.consumeNew(this.#key, cost, now);
     this.#slot = driver.told(SLOT);

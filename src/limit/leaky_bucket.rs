@@ -108,16 +108,19 @@ impl LeakyBucket {
         view.state.level = view.state.level.saturating_sub(self.debt_of_all(cost));
     }
 
+    #[inline(always)]
     pub(super) fn remaining(&self, view: &View) -> u64 {
         self.capacity_debt.saturating_sub(view.state.level) / self.window
     }
 
+    #[inline(always)]
     pub(super) fn retry_after_ms(&self, view: &View, cost: u64) -> u64 {
         let wanted = view.state.level.saturating_add(self.debt_of(cost));
         let over = wanted.saturating_sub(self.capacity_debt);
         ceil_div(over, self.rate).saturating_add(view.behind_ms)
     }
 
+    #[inline(always)]
     pub(super) fn reset_after_ms(&self, view: &View) -> u64 {
         if view.state.level == 0 {
             return 0;

@@ -84,6 +84,43 @@ macro_rules! each {
     };
 }
 
+/// Charges a state by one algorithm's arithmetic, if the cost fits: how it stands, and whether it was charged.
+macro_rules! charged {
+    ($shape:ident, $state:ident, $cost:ident, $now:ident, $clock:ident) => {{
+        let mut view = $shape.view(*$state, $now, $clock);
+        let fits = $shape.fits(&view, $cost);
+        if fits {
+            $shape.charge(&mut view, $cost);
+        }
+        if fits || view.rebased {
+            *$state = view.state;
+        }
+        (view, fits)
+    }};
+}
+
+/// The decision of one algorithm on the state of a key whose only limit this is.
+macro_rules! decided {
+    ($shape:ident, $limit:expr, $state:ident, $cost:ident, $now:ident, $clock:ident) => {{
+        let (view, admitted) = charged!($shape, $state, $cost, $now, $clock);
+        let (reason, wait_ms) = if admitted {
+            (Reason::Ok, Some(0))
+        } else if $cost > $limit {
+            (Reason::Never, None)
+        } else {
+            (Reason::Limited, Some($shape.retry_after_ms(&view, $cost)))
+        };
+        Decision {
+            reason,
+            decided_by: 0,
+            limit: $limit,
+            remaining: $shape.remaining(&view),
+            retry_after: wait_ms.map(Millis::from_ms),
+            reset_after: Millis::from_ms($shape.reset_after_ms(&view)),
+        }
+    }};
+}
+
 impl Shape {
     /// The most units that can be admitted at once.
     #[must_use]
@@ -118,24 +155,49 @@ impl Shape {
         View { rebased: used > 0, ..self.view(state, now, clock) }
     }
 
-    /// Charges a state if the cost fits. Answers how it stands, and whether it was charged.
+    /// Charges a state if the cost fits; answers whether it was charged.
     #[inline(always)]
-    pub(crate) fn charge_state(
+    pub(crate) fn try_charge(
         &self,
         state: &mut State,
         cost: u64,
         now: Timestamp,
         clock: Clock,
-    ) -> (View, bool) {
-        let mut view = self.view(*state, now, clock);
-        let fits = self.fits(&view, cost);
-        if fits {
-            self.charge(&mut view, cost);
+    ) -> bool {
+        match self {
+            Self::Bucket(bucket) => charged!(bucket, state, cost, now, clock).1,
+            Self::Fixed(_) | Self::Sliding(_) => {
+                self.consume_elsewhere(state, cost, now, clock).allowed()
+            }
         }
-        if fits || view.rebased {
-            *state = view.state;
+    }
+
+    /// Consumes on the state of a key whose only limit this is, and that no block is in force on.
+    #[inline(always)]
+    pub(crate) fn consume(
+        &self,
+        state: &mut State,
+        cost: u64,
+        now: Timestamp,
+        clock: Clock,
+    ) -> Decision {
+        match self {
+            Self::Bucket(bucket) => decided!(bucket, bucket.burst(), state, cost, now, clock),
+            Self::Fixed(_) | Self::Sliding(_) => self.consume_elsewhere(state, cost, now, clock),
         }
-        (view, fits)
+    }
+
+    /// As `consume`, where it is not on the hot path.
+    #[inline(never)]
+    pub(crate) fn consume_elsewhere(
+        &self,
+        state: &mut State,
+        cost: u64,
+        now: Timestamp,
+        clock: Clock,
+    ) -> Decision {
+        let limit = self.capacity();
+        each!(self, shape => decided!(shape, limit, state, cost, now, clock))
     }
 
     #[inline(always)]

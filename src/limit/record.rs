@@ -51,20 +51,6 @@ struct Seat<'a> {
     view: View,
 }
 
-impl Limit {
-    /// Consumes on the state of a key whose only limit this is, and that no block is in force on.
-    pub(crate) fn consume(
-        &self,
-        state: &mut State,
-        cost: u64,
-        now: Timestamp,
-        clock: Clock,
-    ) -> Decision {
-        let (view, admitted) = self.shape().charge_state(state, cost, now, clock);
-        decide(&[Seat { limit: self, view }], cost, admitted, Millis::ZERO)
-    }
-}
-
 impl Seat<'_> {
     fn fits(&self, cost: u64) -> bool {
         self.limit.shape().fits(&self.view, cost)

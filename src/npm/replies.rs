@@ -64,6 +64,7 @@ pub(super) fn decision_told(decision: &Decision) -> [f64; 6] {
 }
 
 /// A decision's numbers but for the reason.
+#[inline(always)]
 pub(super) fn told(decision: &Decision) -> [f64; 5] {
     let retry_after = decision.retry_after.map_or(f64::INFINITY, |wait| number(wait.as_ms()));
     let reset_after = number(decision.reset_after.as_ms());

@@ -3,7 +3,9 @@
 import { initSync } from "./gen/tidegate.js";
 import module from "./gen/tidegate_bg.wasm";
 
-export const memory: { readonly buffer: ArrayBuffer } = initSync({ module }).memory;
+/** What the module exports, beside the classes: its memory, and functions of numbers alone. */
+export const core = initSync({ module });
+export const memory: { readonly buffer: ArrayBuffer } = core.memory;
 /** What one request starts, timers above all, ends with it. */
 export const isolatesRequests: boolean = true;
 export * from "./gen/tidegate.js";

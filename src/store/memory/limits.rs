@@ -24,6 +24,8 @@ pub enum OnFull {
     Share,
 }
 
+/// Aligned, so that none lies across two lines of the cache.
+#[repr(align(32))]
 struct LimitRow {
     state: State,
     policy: u32,
@@ -148,16 +150,16 @@ impl LimitTable {
         now: Timestamp,
     ) -> Option<Reason> {
         if let Some((limit, row)) = self.plain(limiter, slot) {
-            let (_, admitted) = limit.shape().charge_state(&mut row.state, cost, now, CLOCK);
-            return Some(match admitted {
+            return Some(match limit.shape().try_charge(&mut row.state, cost, now, CLOCK) {
                 true => Reason::Ok,
                 false if cost > limit.capacity() => Reason::Never,
                 false => Reason::Limited,
             });
         }
-        self.consume(limiter, slot, cost, now).map(|decision| decision.reason)
+        self.consume_record(limiter, slot, cost, now).map(|decision| decision.reason)
     }
 
+    #[inline(always)]
     pub(super) fn consume(
         &mut self,
         limiter: LimiterId,
@@ -166,8 +168,20 @@ impl LimitTable {
         now: Timestamp,
     ) -> Option<Decision> {
         if let Some((limit, row)) = self.plain(limiter, slot) {
-            return Some(limit.consume(&mut row.state, cost, now, CLOCK));
+            return Some(limit.shape().consume(&mut row.state, cost, now, CLOCK));
         }
+        self.consume_record(limiter, slot, cost, now)
+    }
+
+    /// As `consume`, on a row that is not a plain one of this Limiter.
+    #[inline(never)]
+    fn consume_record(
+        &mut self,
+        limiter: LimiterId,
+        slot: Slot,
+        cost: u64,
+        now: Timestamp,
+    ) -> Option<Decision> {
         self.held(slot)?;
         let limits = self.limits(limiter)?.clone();
         self.change(slot, now, |record| record.consume(&limits, cost, now, CLOCK).0)
@@ -222,7 +236,7 @@ impl LimitTable {
         let at = self.limiters.get(limiter.0 as usize)?.as_ref()?.single?;
         let policy = self.policies.get_mut(at as usize)?;
         let mut state = State::default();
-        let decision = policy.limit.consume(&mut state, cost, now, CLOCK);
+        let decision = policy.limit.shape().consume_elsewhere(&mut state, cost, now, CLOCK);
         if decision.reset_after == Millis::ZERO {
             return Some((decision, None));
         }

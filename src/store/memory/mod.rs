@@ -79,6 +79,7 @@ impl MemoryTable {
     }
 
     /// Consumes on a row; `None` when the slot is stale.
+    #[inline(always)]
     pub fn consume(
         &mut self,
         limiter: LimiterId,

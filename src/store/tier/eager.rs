@@ -68,7 +68,7 @@ impl Mirror {
         // Behind the shared store's clock by as long as the answer was on its way, so that less has leaked.
         let store_now = self.told_at.plus(now.since(self.heard));
         let mut state = self.state;
-        let decision = limit.consume(&mut state, cost, store_now, clock);
+        let decision = limit.shape().consume_elsewhere(&mut state, cost, store_now, clock);
         if !decision.allowed() {
             let fresh = now.since(self.heard) < TRUSTED_FOR;
             return fresh.then_some(decision);
