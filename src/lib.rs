@@ -49,7 +49,11 @@ mod time;
 #[allow(unsafe_code, reason = "what wasm-bindgen generates")]
 mod host;
 #[cfg(all(feature = "npm", not(feature = "worker")))]
-#[allow(unsafe_code, unreachable_pub, reason = "what wasm-bindgen generates")]
+#[allow(
+    unsafe_code,
+    unreachable_pub,
+    reason = "what wasm-bindgen generates, and exported functions"
+)]
 mod npm;
 #[cfg(feature = "worker")]
 #[allow(unsafe_code, unreachable_pub, reason = "what wasm-bindgen generates")]

@@ -109,11 +109,14 @@ export class Deduplicator {
   }
 
   /** One atomic check-and-set: true for exactly one caller per id within ttl, over the whole fleet. False while claimed. */
-  async first(id: string): Promise<boolean> {
-    this.#check(id);
-    const isFirst = await this.#first(id);
-    if (!isFirst) duplicate(id);
-    return isFirst;
+  first(id: string): Promise<boolean> {
+    try {
+      this.#check(id);
+      if (this.#synchronous) return Promise.resolve(this.#firstNow(id));
+      return this.#first(id);
+    } catch (error) {
+      return Promise.reject(error);
+    }
   }
 
   /** True when the id is remembered as done (not while it is only claimed); changes nothing. */
@@ -276,20 +279,24 @@ export class Deduplicator {
     return found.status === "absent" ? this.#claimNow(sender, id) : found;
   }
 
+  #firstNow(id: string): boolean {
+    const messages = this.#messages as SyncMessageDriver;
+    return toldFirst(
+      id,
+      this.#guarded.now(() => messages.first(id, this.#ttlMs)),
+    );
+  }
+
   #first(id: string): Promise<boolean> {
     const messages = this.#messages;
+    const told = (isFirst: boolean) => toldFirst(id, isFirst);
+    const without = (failed: Failed) => told(allowed(failed));
     if (messages.first !== undefined) {
-      return this.#guarded.ask(
-        () => messages.first?.(id, this.#ttlMs) as Answer<boolean>,
-        (isFirst) => isFirst,
-        allowed,
-      );
+      const first = () => messages.first?.(id, this.#ttlMs) as Answer<boolean>;
+      return this.#guarded.ask(first, told, without);
     }
-    return this.#guarded.ask(
-      () => this.#call(id, MessageCall.first(this.#ttlMs)),
-      ({ status }) => status === "yes",
-      allowed,
-    );
+    const call = () => this.#call(id, MessageCall.first(this.#ttlMs));
+    return this.#guarded.ask(call, ({ status }) => told(status === "yes"), without);
   }
 
   #call(id: string, call: MessageCall, sender?: string): Answer<MessageReply> {
@@ -319,6 +326,11 @@ function offered(claim: ClaimLater): Claim {
     commit: async (result) => claim.keep(resultJson(result)),
     release: () => claim.release(),
   };
+}
+
+function toldFirst(id: string, isFirst: boolean): boolean {
+  if (!isFirst) duplicate(id);
+  return isFirst;
 }
 
 /** Tells of a message that had been seen. */

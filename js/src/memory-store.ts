@@ -320,9 +320,10 @@ class MemoryMessages implements SyncMessageDriver {
   }
 
   first(id: string, ttlMs: number): boolean {
-    return this.#at(id, (slot) =>
-      found(core.first(this.#driver.number, slot, NONE, ttlMs, this.#driver.now())),
-    );
+    const known = this.#index.get(id);
+    const now = this.#driver.now();
+    const answer = core.first(this.#driver.number, known ?? NONE, NONE, ttlMs, now);
+    return this.#placed(id, known, answer);
   }
 
   call(id: string, call: MessageCall, sender?: string): MessageReply {
@@ -333,11 +334,15 @@ class MemoryMessages implements SyncMessageDriver {
 
   claim(id: string, leaseMs: number, sender?: string): Claimed | undefined {
     const token = this.#driver.nextToken();
-    const isFresh = this.#counted(id, sender, (slot) =>
-      found(core.claim(this.#driver.number, slot, NONE, token, leaseMs, this.#driver.now())),
-    );
-    if (!isFresh) return undefined;
-    return { token, slot: this.#driver.told(SLOT), generation: this.#driver.told(GENERATION) };
+    const known = this.#index.get(id);
+    const isNew = sender !== undefined && known === undefined;
+    if (isNew) this.#driver.makeRoom(sender);
+    const now = this.#driver.now();
+    const answer = core.claim(this.#driver.number, known ?? NONE, NONE, token, leaseMs, now);
+    const isFresh = this.#placed(id, known, answer);
+    const slot = this.#driver.told(SLOT);
+    if (isNew && slot !== NONE) this.#driver.shares.add(sender, slot);
+    return isFresh ? { token, slot, generation: this.#driver.told(GENERATION) } : undefined;
   }
 
   commit(id: string, claimed: Claimed, ttlMs: number, json: string | undefined): boolean {
@@ -351,6 +356,15 @@ class MemoryMessages implements SyncMessageDriver {
     } finally {
       call.free();
     }
+  }
+
+  /** Indexes the slot that a new id was given, once the freed ones are forgotten; what the core answers with yes or no. */
+  #placed(id: string, known: number | undefined, answer: number): boolean {
+    const slot = this.#driver.told(SLOT);
+    this.#driver.forgetMessages();
+    if (answer === FULL) throw errorFrom(full());
+    if (known === undefined && slot !== NONE) this.#index.add(id, slot);
+    return answer === 1;
   }
 
   /** An operation on an id that, if it is new, is one more of its sender's. */
@@ -367,12 +381,6 @@ class MemoryMessages implements SyncMessageDriver {
   #at<T>(id: string, operation: (slot: number) => T, known = this.#index.get(id)): T {
     return this.#driver.at(this.#index, id, known, operation, this.#driver.forgetMessages);
   }
-}
-
-/** What the core answers with yes or no. */
-function found(answer: number): boolean {
-  if (answer === FULL) throw full();
-  return answer === 1;
 }
 
 /** The limits of one Limiter on the table. */
@@ -405,6 +413,8 @@ export class MemoryLimits implements SyncLimitDriver {
     // What was freed before may include the key's own old slot.
     this.#driver.forgetLimits();
     const reason = core.consume_new(this.#store, this.#limiter, cost, now);
+    // The tables were given back.
+    if (reason === NONE) throw limiterClosed();
     this.#placed(key);
     return reason;
   }

@@ -14,12 +14,16 @@ interface Chunk {
 
 /** The keys of one prefix. Long ones are kept shortened, apart from those that are as they are. */
 export class PrefixIndex {
+  readonly #plainKeys: KeyIndex | KeyTree;
+
   constructor(
     protected readonly slots: SlotIndex,
     protected readonly plain: number,
     protected readonly long: number,
     private readonly short = shortened,
-  ) {}
+  ) {
+    this.#plainKeys = slots.index(plain);
+  }
 
   /** Its place among the indexes. */
   get first(): number {
@@ -35,7 +39,7 @@ export class PrefixIndex {
   get(key: string): number | undefined {
     return isLong(key)
       ? this.slots.index(this.long).get(this.short(key))
-      : this.slots.index(this.plain).get(key);
+      : this.#plainKeys.get(key);
   }
 
   add(key: string, slot: number): void {
