@@ -7,9 +7,32 @@ import { bad, textBytes } from "./options.js";
 /** Slots per chunk of the way back from slots to keys; a chunk is never copied to grow. */
 const CHUNK = 1 << 12;
 
-interface Chunk {
-  readonly keys: string[];
-  readonly owners: Uint32Array;
+/** The keys of as many slots, and the index of each; where all are of one, as with a single prefix, its number alone. */
+class Chunk {
+  readonly #keys: string[] = new Array(CHUNK).fill("");
+  readonly #owner: number;
+  #owners: Uint32Array | undefined;
+
+  constructor(owner: number) {
+    this.#owner = owner;
+  }
+
+  put(at: number, key: string, owner: number): void {
+    this.#keys[at] = key;
+    if (this.#owners === undefined) {
+      if (owner === this.#owner) return;
+      this.#owners = new Uint32Array(CHUNK).fill(this.#owner);
+    }
+    this.#owners[at] = owner;
+  }
+
+  /** The key and its index; undefined when there is none. */
+  take(at: number): { key: string; owner: number } | undefined {
+    const key = this.#keys[at] as string;
+    if (key === "") return undefined;
+    this.#keys[at] = "";
+    return { key, owner: this.#owners?.[at] ?? this.#owner };
+  }
 }
 
 /** The keys of one prefix. Long ones are kept shortened, apart from those that are as they are. */
@@ -115,27 +138,15 @@ export class SlotIndex {
   }
 
   add(index: number, key: string, slot: number): void {
-    const chunk = this.#chunk(slot);
-    chunk.keys[slot % CHUNK] = key;
-    chunk.owners[slot % CHUNK] = index;
+    const at = Math.floor(slot / CHUNK);
+    while (this.#chunks.length <= at) this.#chunks.push(new Chunk(index));
+    (this.#chunks[at] as Chunk).put(slot % CHUNK, key, index);
     this.index(index).add(key, slot);
   }
 
   /** The table freed this slot. */
   forget(slot: number): void {
-    const chunk = this.#chunk(slot);
-    const key = chunk.keys[slot % CHUNK];
-    if (key === undefined || key === "") return;
-    const owner = chunk.owners[slot % CHUNK] as number;
-    this.index(owner).delete(key);
-    chunk.keys[slot % CHUNK] = "";
-  }
-
-  #chunk(slot: number): Chunk {
-    const at = Math.floor(slot / CHUNK);
-    while (this.#chunks.length <= at) {
-      this.#chunks.push({ keys: new Array(CHUNK).fill(""), owners: new Uint32Array(CHUNK) });
-    }
-    return this.#chunks[at] as Chunk;
+    const forgotten = this.#chunks[Math.floor(slot / CHUNK)]?.take(slot % CHUNK);
+    if (forgotten !== undefined) this.index(forgotten.owner).delete(forgotten.key);
   }
 }
