@@ -25,6 +25,23 @@ test("two hundred thousand keys keep their own budgets while the index grows and
   assert.ok(store.size < 2 * count, "what is whole makes room");
 });
 
+test("keys of several prefixes side by side are each forgotten in their own", async () => {
+  const { store } = frozenStore();
+  const limiters = ["a", "b", "c"].map(
+    (prefix) => new Limiter({ limit: { limit: 9, window: "1m" }, store, prefix }),
+  );
+  const used = limiters.map((limiter) => 9 - limiter.consumeSync("key").remaining);
+  for (const [at, limiter] of limiters.entries()) {
+    await limiter.reset("key");
+    used[at] = 0;
+    for (const [other, one] of limiters.entries()) {
+      used[other] += 1;
+      assert.equal(one.consumeSync("key").remaining, 9 - used[other], `${other} after ${at}`);
+    }
+  }
+  assert.equal(store.size, limiters.length);
+});
+
 test("a peek at a full store answers what consume would", async () => {
   for (const onFull of ["deny", "share"]) {
     const { store } = frozenStore({ maxKeys: 1, onFull });
