@@ -1,21 +1,13 @@
-import { type BurstSet, Cas } from "#wasm";
 import type { ArkosGatewayStore } from "./arkos/gateway-store.js";
 import { ArkosStore, isArkosShaped } from "./arkos-store.js";
-import { type Decision, decisionFrom } from "./decision.js";
-import { keysOf } from "./key.js";
-import type { Limits } from "./limits.js";
+import { TidegateError } from "./errors.js";
 import { bad, checkOptions, oneOf, prefixOf } from "./options.js";
-import {
-  type BurstDriver,
-  type Capabilities,
-  DRIVER,
-  type Driver,
-  type LimitDriver,
-  type MessageDriver,
-  type MessageReply,
-  type Observation,
-  type Store,
-} from "./store.js";
+import { type Capabilities, DRIVER, type Store } from "./store.js";
+import { stores } from "./stores.js";
+import { type Operations, WireDriver } from "./wire/driver.js";
+import { textsOf } from "./wire/lines.js";
+import type { Read } from "./wire/operation.js";
+import { Replies } from "./wire/replies.js";
 
 /**
  * Two methods: any database with a conditional write, synchronous or not. Keys are printable ASCII.
@@ -69,7 +61,7 @@ export function storeFrom(
 
 class CasStore implements Store {
   readonly capabilities: Capabilities;
-  readonly [DRIVER]: CasDriver;
+  readonly [DRIVER]: WireDriver;
 
   constructor(
     adapter: CasAdapter,
@@ -84,59 +76,94 @@ class CasStore implements Store {
       synchronous: false,
       minTtlMs: 1,
     });
-    this[DRIVER] = new CasDriver(new Cas(adapter), storePrefix);
+    this[DRIVER] = new WireDriver(new Swaps(adapter), storePrefix);
   }
 
   /** The adapter is the caller's, and stays open. */
   async close(): Promise<void> {}
 }
 
-/** Hands operations to the core, which reads, steps and writes by itself. */
-export class CasDriver implements Driver {
-  constructor(
-    private readonly cas: Cas,
-    private readonly storePrefix: string | undefined,
-  ) {}
+/** How often a lost race is run again: whoever loses has seen somebody win, and the caller's deadline ends it earlier. */
+const MOST_TRIES = 256;
 
-  limits(prefix: string, { set, names }: Limits): LimitDriver {
-    const { cas } = this;
-    const storeKey = keysOf(this.storePrefix, prefix, "l");
-    const decided = async (numbers: Promise<unknown>): Promise<Decision> => {
-      const told = (await numbers) as Float64Array;
-      return decisionFrom(told[0] as number, told, 1, names);
-    };
-    return {
-      consume: (key, cost) => decided(cas.consume(storeKey(key), set, cost, Date.now())),
-      peek: (key, cost) => decided(cas.peek(storeKey(key), set, cost, Date.now())),
-      refund: (key, cost) => cas.refund(storeKey(key), set, cost, Date.now()) as Promise<void>,
-      ask: (key, ask) =>
-        cas.ask(storeKey(key), set, ask, Date.now()) as Promise<Float64Array | undefined>,
-      block: (key, durationMs) => cas.block(storeKey(key), durationMs, Date.now()) as Promise<void>,
-      unblock: (key) => cas.unblock(storeKey(key), Date.now()) as Promise<void>,
-      reset: (key) => cas.reset(storeKey(key), set, Date.now()) as Promise<void>,
-      close: () => {},
-    };
+/** Runs operations on records that an adapter holds: what to write, the core says. */
+export class Swaps implements Operations {
+  readonly isOne = false;
+  readonly #adapter: CasAdapter;
+  readonly #callersClock: boolean;
+
+  constructor(adapter: CasAdapter) {
+    this.#adapter = adapter;
+    this.#callersClock = adapter.now === undefined;
+    stores();
   }
 
-  messages(prefix: string): MessageDriver {
-    const storeKey = keysOf(this.storePrefix, prefix, "m");
-    return {
-      call: (id, message) =>
-        this.cas.message(storeKey(id), message, Date.now()) as Promise<MessageReply>,
-    };
+  async add<T>(key: string, op: string, read: Read<T>): Promise<T> {
+    const replies = new Replies(textsOf(await this.#swap(key, op, Date.now())), 1);
+    return read(replies.next(), replies);
   }
 
-  bursts(prefix: string): BurstDriver {
-    const storeKey = keysOf(this.storePrefix, prefix, "b");
-    return {
-      observe: (identity, policy: BurstSet, weight, nonce) =>
-        this.cas.observe(
-          storeKey(identity),
-          policy,
-          weight,
-          nonce,
-          Date.now(),
-        ) as Promise<Observation>,
-    };
+  /** Reads, has the core step, and writes if nobody else wrote; again if somebody did. */
+  async #swap(key: string, op: string, callersNow: number): Promise<string> {
+    for (let tries = 0; tries < MOST_TRIES; tries += 1) {
+      const record = await this.#get(key);
+      const now = this.#callersClock ? callersNow : await this.#now();
+      const { reply, next, ttlMs } = this.#plan(op, record, now);
+      if (next === undefined || (await this.#write(key, record, next, ttlMs))) return reply;
+    }
+    throw new TidegateError("contention", "compare-and-set lost too many times");
   }
+
+  #plan(op: string, record: string | null, now: number): Plan {
+    const { core, exchange } = stores();
+    const [ofOp, ofRecord] = exchange.give(op, record ?? undefined) as [number, number];
+    const length = core.plan_step(ofOp, ofRecord, now, Number(this.#callersClock));
+    const [ofNext, ttlMs] = exchange.numbers as unknown as [number, number];
+    const next = ofNext < 0 ? undefined : exchange.answer(ofNext, length);
+    return { reply: exchange.answer(length), next, ttlMs };
+  }
+
+  async #get(key: string): Promise<string | null> {
+    const record = (await settled(() => this.#adapter.get(key))) ?? null;
+    if (record === null || typeof record === "string") return record;
+    throw nonsense("get() must answer a string, null or undefined");
+  }
+
+  async #write(
+    key: string,
+    expected: string | null,
+    next: string,
+    ttlMs: number,
+  ): Promise<boolean> {
+    const wrote = await settled(() => this.#adapter.compareAndSet(key, expected, next, ttlMs));
+    if (typeof wrote === "boolean") return wrote;
+    throw nonsense("compareAndSet() must answer true or false");
+  }
+
+  async #now(): Promise<number> {
+    const now = await settled(() => this.#adapter.now?.());
+    if (typeof now === "number" && now >= 0 && now <= Number.MAX_SAFE_INTEGER) return now;
+    throw nonsense("now() must answer milliseconds");
+  }
+}
+
+/** What the core makes of an operation: the reply, and what is to be written before it is true. */
+interface Plan {
+  readonly reply: string;
+  readonly next: string | undefined;
+  readonly ttlMs: number;
+}
+
+/** Methods are called on the adapter itself; what they throw is the store's failure. */
+async function settled<T>(call: () => T | Promise<T>): Promise<T> {
+  try {
+    return await call();
+  } catch (cause) {
+    const detail = cause instanceof Error ? `: ${cause.message}` : "";
+    throw new TidegateError("store", `the store failed${detail}`, { cause });
+  }
+}
+
+function nonsense(what: string): TidegateError {
+  return new TidegateError("store", `the store answered nonsense: ${what}`);
 }

@@ -18,12 +18,20 @@ mod slots;
 pub mod tier;
 pub mod wire;
 
+use alloc::vec::Vec;
+
+pub(crate) use cas::MAX_TRIES;
+#[cfg(not(feature = "npm-stores"))]
+pub(crate) use cas::plan;
 pub use cas::{Cas, CasStore};
-pub(crate) use cas::{MAX_TRIES, plan};
+#[cfg(feature = "npm-stores")]
+pub(crate) use cas::{Plan, plan};
 #[cfg(any(test, feature = "worker"))]
 pub(crate) use key::push_wtf8;
 pub use key::{Key, Kind};
-pub use memory::{LimiterId, MemoryStore, MemoryTable, OnFull};
+#[cfg(not(bare))]
+pub use memory::MemoryStore;
+pub use memory::{LimiterId, MemoryTable, OnFull};
 pub use slots::{Full, Slot};
 
 use core::future::Future;

@@ -1,16 +1,12 @@
-import { FirstTier, SeenIds, memory as wasmMemory } from "#wasm";
 import { TidegateError } from "../errors.js";
 import type { Limits } from "../limits.js";
 import { SlotIndex } from "../slot-index.js";
 import type { BurstDriver, Driver, LimitDriver, MessageDriver } from "../store.js";
 import { Chores } from "./chores.js";
+import { FirstTier, type Mode, NONE } from "./first-tier.js";
 import { TieredLimits } from "./limits.js";
 import { TieredMessages } from "./messages.js";
-
-/** In place of a slot: none, as the core tells it. */
-export const NONE = 0xffff_ffff;
-
-export type Mode = "deny-cache" | "lease" | "eager";
+import { SeenIds } from "./seen-ids.js";
 
 /** How much is kept in this process. */
 export interface Most {
@@ -36,8 +32,6 @@ export class TieredDriver implements Driver {
   readonly #sharing = new Map<string, Set<TieredLimits>>();
   /** By their numbers in the core. */
   readonly #limits = new Map<number, TieredLimits>();
-  readonly #out: number;
-  #numbers: Float64Array;
   #isDeciding = false;
 
   /** `callersClock`: callers' clocks decide in l2. */
@@ -54,8 +48,6 @@ export class TieredDriver implements Driver {
     this.index = new SlotIndex(most.keys);
     this.seen = new SeenIds(most.keys);
     this.seenIndex = new SlotIndex(most.keys);
-    this.#out = this.tier.out();
-    this.#numbers = new Float64Array(wasmMemory.buffer, this.#out, 8);
     // What was admitted has to be told; a share that lies idle may lie a little longer.
     const urgent = mode === "eager";
     this.chores = new Chores(this.tier, urgent, (limiter) => this.#limits.get(limiter));
@@ -81,14 +73,6 @@ export class TieredDriver implements Driver {
   #askedBefore = (): void => {
     this.#isDeciding = false;
   };
-
-  /** The block in which the core tells numbers; memory that grew has left the old view without a buffer. */
-  get numbers(): Float64Array {
-    if (this.#numbers.length === 0) {
-      this.#numbers = new Float64Array(wasmMemory.buffer, this.#out, 8);
-    }
-    return this.#numbers;
-  }
 
   limits(prefix: string, limits: Limits, timeoutMs: number): LimitDriver {
     checkOneLimit(limits, this.mode);
@@ -133,7 +117,7 @@ export class TieredDriver implements Driver {
 
   bound(limits: Limits, nodes: number): number {
     checkOneLimit(limits, this.mode);
-    return this.tier.over_admission_bound(limits.set, nodes);
+    return this.tier.overAdmissionBound(limits.words, nodes);
   }
 
   /** Tells the index which slots the table freed. */

@@ -1,4 +1,3 @@
-import type { TierAsk } from "#wasm";
 import { Carried, Patience } from "../carried.js";
 import { Deadlines } from "../deadlines.js";
 import { type Decision, decisionFrom, REASONS } from "../decision.js";
@@ -8,7 +7,9 @@ import { monotonicNow } from "../monotonic.js";
 import { type Answer, promised } from "../pending.js";
 import type { PrefixIndex } from "../slot-index.js";
 import type { LimitDriver } from "../store.js";
-import { NONE, type TieredDriver } from "./driver.js";
+import type { TieredDriver } from "./driver.js";
+import { NONE, type TierAsk } from "./first-tier.js";
+import { plainCost } from "./question.js";
 
 /** What the core wants done for a call that it cannot decide by itself. */
 const ASK = 0;
@@ -61,7 +62,7 @@ export class TieredLimits implements LimitDriver {
     sharing.add(this);
     this.#meet();
     const node = crypto.getRandomValues(new Uint32Array(1))[0] as number;
-    this.limiter = driver.tier.register(limits.set, node);
+    this.limiter = driver.tier.register(limits.words, node);
     this.indexName = `${this.limiter}:${prefix}`;
     this.#index = driver.index.of(this.indexName);
   }
@@ -73,8 +74,9 @@ export class TieredLimits implements LimitDriver {
     const { tier, chores } = this.#driver;
     const reason = tier.decide(this.limiter, slot, cost, monotonicNow());
     if (reason === NONE) return undefined;
-    const decision = decisionFrom(reason, this.#driver.numbers, 0, this.names, true);
-    if (tier.has_question()) chores.ask(tier.question() as TierAsk);
+    const decision = decisionFrom(reason, this.#driver.tier.numbers, 0, this.names, true);
+    const ahead = tier.question();
+    if (ahead !== undefined) chores.ask(ahead);
     chores.plan();
     return decision;
   }
@@ -130,8 +132,8 @@ export class TieredLimits implements LimitDriver {
   }
 
   /** Takes a question to l2, and what comes of it to the core. */
-  carry(ask: TierAsk, key = this.#driver.keys.get(ask.slot()) as string): Promise<Told> {
-    const slot = ask.slot();
+  carry(ask: TierAsk, key = this.#driver.keys.get(ask.slot) as string): Promise<Told> {
+    const { slot } = ask;
     this.#underWay.set(slot, (this.#underWay.get(slot) ?? 0) + 1);
     const carried = Carried.ask(() => this.#put(key, ask), this.#deadlines, {
       told: (told) => {
@@ -170,7 +172,7 @@ export class TieredLimits implements LimitDriver {
       const known = this.#slotOf(key);
       const { tier } = this.#driver;
       const verdict = tier.ask(this.limiter, known ?? NONE, cost, monotonicNow());
-      const slot = this.#driver.numbers[SLOT] as number;
+      const slot = this.#driver.tier.numbers[SLOT] as number;
       this.#driver.forgetFreed();
       if (known === undefined && slot !== NONE) this.#place(key, slot);
       if (verdict === WAIT) {
@@ -217,15 +219,14 @@ export class TieredLimits implements LimitDriver {
   }
 
   #put(key: string, ask: TierAsk): Answer<Told> {
-    const plain = ask.plain();
+    const plain = plainCost(ask.question);
     this.#driver.asks(plain !== undefined);
     if (plain !== undefined) return this.#l2.consume(key, plain);
-    return (this.#l2.ask as NonNullable<LimitDriver["ask"]>)(key, ask);
+    return (this.#l2.ask as NonNullable<LimitDriver["ask"]>)(key, ask.question);
   }
 
   #wake(ask: TierAsk): void {
-    const slot = ask.slot();
-    ask.free();
+    const { slot } = ask;
     const left = (this.#underWay.get(slot) ?? 1) - 1;
     if (left > 0) this.#underWay.set(slot, left);
     else this.#underWay.delete(slot);
@@ -293,13 +294,13 @@ export class TieredLimits implements LimitDriver {
     if (slot !== undefined) this.#driver.tier.reset(slot);
   }
 
-  #numbersOf(told: Told): Float64Array {
-    if (told === undefined) return new Float64Array();
-    if (!("allowed" in told)) return Float64Array.from(told);
+  #numbersOf(told: Told): number[] {
+    if (told === undefined) return [];
+    if (!("allowed" in told)) return Array.from(told);
     const { reason, limitName, limit, remaining, retryAfterMs, resetAfterMs } = told;
     const numbers = [REASONS.indexOf(reason as (typeof REASONS)[number])];
     numbers.push(this.names.indexOf(limitName), limit, remaining, retryAfterMs, resetAfterMs);
-    return Float64Array.from(numbers);
+    return numbers;
   }
 
   #decisionOf(told: Told): Decision {

@@ -1,11 +1,12 @@
-import { MessageCall } from "#wasm";
 import { Carried } from "../carried.js";
 import { Deadlines } from "../deadlines.js";
+import { MessageCall } from "../message-call.js";
 import { monotonicNow } from "../monotonic.js";
 import type { Answer } from "../pending.js";
 import type { PrefixIndex } from "../slot-index.js";
 import type { MessageDriver, MessageReply } from "../store.js";
-import { NONE, type TieredDriver } from "./driver.js";
+import type { TieredDriver } from "./driver.js";
+import { NONE } from "./first-tier.js";
 
 /** Ids that this process finished itself are known here; of all others l2 alone knows. */
 export class TieredMessages implements MessageDriver {
@@ -38,13 +39,10 @@ export class TieredMessages implements MessageDriver {
     if (reply !== undefined) return reply;
     this.#driver.asks(false);
     const question = seen.ask(known ?? NONE, call, monotonicNow());
-    const slot = question.slot();
+    const { slot } = question;
     this.#forgetFreed();
     if (known === undefined && slot !== NONE) this.#index.add(id, slot);
-    const told = (reply?: MessageReply) => {
-      seen.told(question, reply?.status === "yes");
-      question.free();
-    };
+    const told = (reply?: MessageReply) => seen.told(question, reply?.status === "yes");
     return Carried.ask<MessageReply>(() => this.#l2.call(id, call, sender), this.#deadlines, {
       told,
       failed: told,
@@ -53,17 +51,11 @@ export class TieredMessages implements MessageDriver {
 
   #claimed(id: string, token: string, leaseMs: number): MessageReply | undefined {
     const slot = this.#index.get(id);
-    if (slot === undefined) return undefined;
-    const claim = MessageCall.claim(token, leaseMs);
-    try {
-      return this.#answer(slot, claim);
-    } finally {
-      claim.free();
-    }
+    return slot === undefined ? undefined : this.#answer(slot, MessageCall.claim(token, leaseMs));
   }
 
   #answer(slot: number, call: MessageCall): MessageReply | undefined {
-    return this.#driver.seen.answer(slot, call, monotonicNow()) as MessageReply | undefined;
+    return this.#driver.seen.answer(slot, call, monotonicNow());
   }
 
   #forgetFreed(): void {

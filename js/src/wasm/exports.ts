@@ -1,0 +1,116 @@
+// What the two modules of the core export, as src/npm has it: functions of numbers. A text or a list of bytes is a
+// length of what the exchange handed over, and -1 none; a text that is answered is its length.
+
+/** What both of them export. */
+export interface Exchanging {
+  readonly memory: { readonly buffer: ArrayBuffer };
+  numbers(): number;
+  given(bytes: number): number;
+  answer(): number;
+}
+
+/** What every user has. */
+export interface Core extends Exchanging {
+  check_limit(): number;
+  check_limits(): number;
+  store_key(storePrefix: number, prefix: number, kind: number, key: number): number;
+  duration_ms(text: number): number;
+  digest(secret: number, bytes: number): number;
+  ip_key(address: number, ipv6Subnet: number): number;
+
+  guard(onStoreError: number): number;
+  free_guard(guard: number): void;
+  guard_ask(guard: number, now: number): number;
+  guard_closed_for(guard: number, now: number): number;
+  guard_answered(guard: number): void;
+  guard_failed(guard: number, failure: number, now: number): void;
+  guard_retry_after(guard: number, now: number): number;
+
+  tables(mostKeys: number, mostResultBytes: number, share: number): number;
+  free_tables(store: number): void;
+  out(store: number): number;
+  size(store: number): number;
+  register(store: number, words: number): number;
+  unregister(store: number, limiter: number): void;
+  try_consume: (
+    store: number,
+    limiter: number,
+    slot: number,
+    generation: number,
+    cost: number,
+    now: number,
+  ) => number;
+  consume: Core["try_consume"];
+  peek: Core["try_consume"];
+  refund: Core["try_consume"];
+  consume_new(store: number, limiter: number, cost: number, now: number): number;
+  ask(store: number, limiter: number, slot: number, generation: number, now: number): number;
+  block(store: number, slot: number, generation: number, durationMs: number, now: number): number;
+  unblock(store: number, slot: number, generation: number): void;
+  reset(store: number, limiter: number, slot: number, generation: number): void;
+  generation(store: number, slot: number): number;
+  first(store: number, slot: number, generation: number, ttlMs: number, now: number): number;
+  claim(
+    store: number,
+    slot: number,
+    generation: number,
+    token: number,
+    leaseMs: number,
+    now: number,
+  ): number;
+  commit(
+    store: number,
+    slot: number,
+    generation: number,
+    token: number,
+    ttlMs: number,
+    result: number,
+    now: number,
+  ): number;
+  message(store: number, slot: number, generation: number, words: number, now: number): number;
+  observe: Core["message"];
+  freed_limit(store: number): number;
+  freed_message(store: number): number;
+  freed_burst(store: number): number;
+}
+
+/** What stores with a conditional write, shards and tiers need beside it. */
+export interface Stores extends Exchanging {
+  plan_step(words: number, record: number, now: number, callersClock: number): number;
+  run_batch(shards: number, batch: number, now: number): number;
+
+  tier(
+    mode: number,
+    most: number,
+    syncEveryMs: number,
+    mostKeys: number,
+    callersClock: number,
+  ): number;
+  free_tier(tier: number): void;
+  tier_out(tier: number): number;
+  tier_register(tier: number, words: number, node: number): number;
+  tier_decide(tier: number, limiter: number, slot: number, cost: number, now: number): number;
+  tier_release(tier: number, limiter: number): void;
+  tier_forget(tier: number, slot: number): void;
+  tier_ask: Stores["tier_decide"];
+  tier_question(tier: number): number;
+  tier_told(tier: number, ask: number, count: number, now: number): void;
+  tier_failed(tier: number, ask: number): void;
+  tier_refunded(tier: number, slot: number): void;
+  tier_blocked(tier: number, slot: number, now: number): void;
+  tier_reset(tier: number, slot: number): void;
+  tier_due(tier: number, now: number): number;
+  tier_due_at(tier: number): number;
+  tier_settle(tier: number, slot: number, now: number): number;
+  tier_unsettled(tier: number, limiter: number): number;
+  tier_limiter_of(tier: number, slot: number): number;
+  tier_freed(tier: number): number;
+  tier_bound(tier: number, words: number, nodes: number): number;
+
+  seen(mostIds: number): number;
+  free_seen(seen: number): void;
+  seen_answer(seen: number, slot: number, words: number, now: number): number;
+  seen_ask: Stores["seen_answer"];
+  seen_told(seen: number, question: number, yes: number): void;
+  seen_freed(seen: number): number;
+}
