@@ -20,12 +20,12 @@ fn main() -> io::Result<()> {
     write("openapi.json", lines(OPENAPI)?.concat())
 }
 
-/// The npm package's modules do without the standard library: what it keeps ready to tell of a panic, which nobody
-/// would hear, is more than all that decides.
+/// The module that every user of the npm package has does without the standard library: what that keeps ready to tell
+/// of a panic, which nobody would hear, is more than all that decides.
 fn bare() {
     println!("cargo::rustc-check-cfg=cfg(bare)");
     let has = |feature: &str| env::var_os(format!("CARGO_FEATURE_{feature}")).is_some();
-    if (has("NPM") || has("NPM_STORES")) && !has("WORKER") {
+    if has("NPM") && !has("NPM_STORES") && !has("WORKER") {
         println!("cargo::rustc-cfg=bare");
     }
 }

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { relative } from "node:path";
 import { capture, filesBelow, root } from "../js/tools/shell.mjs";
 
-const bindings = ["src/worker"];
+const bindings = ["src/host", "src/npm", "src/worker"];
 const pure = ["time", "digest", "limit", "dedup", "burst", "op", "guard"].map(
   (name) => `src/${name}`,
 );
@@ -49,7 +49,8 @@ export function brokenSourceRules() {
 
 const dependencyRules = [
   { features: "", without: ["wasm-bindgen", "js-sys", "worker", "tokio"] },
-  { features: "npm,npm-stores", without: ["wasm-bindgen", "js-sys", "worker", "tokio"] },
+  { features: "npm", without: ["wasm-bindgen", "js-sys", "worker", "tokio"] },
+  { features: "npm-stores", without: ["worker", "tokio"] },
 ];
 
 /** What is in a dependency tree and must not be, one line each. */

@@ -49,8 +49,15 @@ mod text;
 mod time;
 
 // Exported functions would become methods of the Worker's entrypoint, so its build leaves them out.
-#[cfg(bare)]
-#[allow(unsafe_code, reason = "exported names, and statics of the only thread")]
+#[cfg(all(any(feature = "npm", feature = "npm-stores"), not(feature = "worker")))]
+#[allow(unsafe_code, reason = "what wasm-bindgen generates")]
+mod host;
+#[cfg(all(any(feature = "npm", feature = "npm-stores"), not(feature = "worker")))]
+#[allow(
+    unsafe_code,
+    unreachable_pub,
+    reason = "exported names, statics of the only thread, and what wasm-bindgen generates"
+)]
 mod npm;
 #[cfg(feature = "worker")]
 #[allow(unsafe_code, unreachable_pub, reason = "what wasm-bindgen generates")]

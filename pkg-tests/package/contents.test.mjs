@@ -12,7 +12,9 @@ const files = execute("tar", ["-tzf", tarball], unpacked)
 
 test("the tarball holds what the build writes, and nothing else", () => {
   const besides = ["package.json", "README.md", "LICENSE", "dist/sbom.cdx.json"];
-  const fromWasm = ["core.wasm", "stores.wasm"].map((name) => `dist/wasm/gen/${name}`);
+  const fromWasm = ["core.wasm", "stores.wasm", "glue.js", "glue.d.ts"].map(
+    (name) => `dist/wasm/gen/${name}`,
+  );
   const fromSource = (name) => {
     const stem = /^dist\/(.+?)(\.d\.ts|\.js)$/.exec(name)?.[1];
     return stem !== undefined && existsSync(join(source, `${stem}.ts`));

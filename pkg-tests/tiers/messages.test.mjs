@@ -180,7 +180,7 @@ test("claims leave nothing in wasm memory, whoever answers them", async () => {
   await new Deduplicator({ ttl: "1h", store }).run("done", () => 7);
   const messages = store[DRIVER].messages("tg", 500);
   const claim = `K;token;1000;`;
-  const bytes = () => stores().core.memory.buffer.byteLength;
+  const bytes = () => stores().buffer.byteLength;
   const before = bytes();
   for (let call = 0; call < 5_000; call += 1) {
     assert.equal((await messages.admit("done", "token", 1_000)).status, "duplicate");

@@ -1,33 +1,35 @@
-//! Stores with a conditional write: what to write is decided here, and JavaScript reads and writes.
+//! A host's store with a conditional write.
 
-use super::exchange::EXCHANGE;
-use super::numbers::{length, number, timestamp};
+use wasm_bindgen::prelude::*;
+
+use super::numbers::timestamp;
+use crate::error::Error;
+use crate::host::{Adapter, JsCas, fault};
+use crate::op::Reply;
 use crate::store::wire::{self, Replies};
-use crate::store::{Plan, plan};
-use crate::time::Clock;
+use crate::store::{Call, CasStore, Key, Store};
 
-/// Runs an operation, in the words of the Redis script, on the text that a key holds, both handed over: the length of
-/// the reply, as the script would pack it, behind which the text to be written stands. The block tells how long that
-/// is, or that nothing is to be written, and for how long it is to live. Negative: the words make no sense.
-#[unsafe(no_mangle)]
-extern "C" fn plan_step(words: i32, record: i32, now: f64, callers_clock: u32) -> i32 {
-    let (words, record) = (EXCHANGE.text(words), EXCHANGE.text(record));
-    let Some(op) = words.and_then(|words| wire::read(&words)) else { return -1 };
-    let clock = if callers_clock == 0 { Clock::Store } else { Clock::Caller };
-    let plan = plan::<&str>(record.as_deref(), &op.as_op(), timestamp(now), clock);
-    let (reply, write) = match plan {
-        Ok(Plan { reply, write }) => (Ok(reply), write),
-        Err(error) => (Err(error), None),
-    };
+/// Runs an operation, in the words of the Redis script, on the text that a key holds: the reply, as the script would
+/// pack it. The adapter's shape has been checked; `now` is the time where it has no clock.
+#[wasm_bindgen]
+pub async fn run_operation(
+    adapter: Adapter,
+    key: String,
+    words: String,
+    now: f64,
+) -> Result<String, JsValue> {
+    let store = CasStore(JsCas::new(adapter, timestamp(now)));
+    run(&store, &Key::joined(key), &words).await.map(packed).map_err(fault)
+}
+
+async fn run<S: Store>(store: &S, key: &Key, words: &str) -> Result<Reply, Error<S::Error>> {
+    let op = wire::read(words).ok_or(Error::Unsupported("not an operation of version 1"))?;
+    let answer = store.apply(&[Call { key, op: op.as_op() }]).await.pop();
+    answer.unwrap_or(Err(Error::Corrupt))
+}
+
+fn packed(reply: Reply) -> String {
     let mut replies = Replies::default();
-    replies.push::<&str>(&reply);
-    let mut text = replies.into_text();
-    let told = length(text.len());
-    let (next, ttl) = write.map_or((-1, 0), |(next, ttl)| {
-        text.push_str(&next);
-        (length(next.len()), ttl.as_ms())
-    });
-    EXCHANGE.tell(&[f64::from(next), number(ttl)]);
-    EXCHANGE.answer(text);
-    told
+    replies.push::<&str>(&Ok(reply));
+    replies.into_text()
 }

@@ -3,7 +3,7 @@
 
 #[cfg(feature = "npm-stores")]
 use super::numbers::number;
-#[cfg(feature = "npm")]
+#[cfg(bare)]
 use super::numbers::{timestamp, whole};
 use crate::limit::Delta;
 use crate::store::tier::Question;
@@ -32,7 +32,7 @@ pub(super) fn question_told(question: &Question) -> [f64; 7] {
 }
 
 /// What `question_told` told.
-#[cfg(feature = "npm")]
+#[cfg(bare)]
 pub(super) fn question_from(numbers: &[f64]) -> Option<Question> {
     let &[kind, cost, units, node, seq, counted, span, ..] = numbers else { return None };
     let cost = whole(cost);

@@ -1,18 +1,20 @@
 //! What is told in numbers.
 
+#[cfg(bare)]
 use super::exchange::EXCHANGE;
 use super::numbers::number;
 #[cfg(feature = "npm-stores")]
 use super::numbers::{millis, timestamp, whole};
-#[cfg(feature = "npm")]
+#[cfg(bare)]
 use crate::burst::Observation;
+#[cfg(bare)]
 use crate::dedup::MessageReply;
 use crate::limit::{Decision, Share};
 #[cfg(feature = "npm-stores")]
 use crate::limit::{Reason, State};
 
 /// A decision's numbers, the reason first, and after them what a tier may decide by.
-#[cfg(feature = "npm")]
+#[cfg(bare)]
 pub(super) fn share_told(share: &Share) -> [f64; 13] {
     let [decided_by, limit, remaining, retry_after, reset_after] = told(&share.decision);
     [
@@ -84,6 +86,7 @@ pub(super) fn told(decision: &Decision) -> [f64; 5] {
 }
 
 /// The number of a reply's status; the wait, and the length of the result (-1: none), are in the block.
+#[cfg(bare)]
 pub(super) fn message_told(reply: MessageReply) -> i32 {
     EXCHANGE.on(|exchange| {
         let (mut wait, mut stored) = (0.0, -1);
@@ -109,7 +112,7 @@ pub(super) fn message_told(reply: MessageReply) -> i32 {
 }
 
 /// Whether it fired, the count, when the window ends, and whether it is told again.
-#[cfg(feature = "npm")]
+#[cfg(bare)]
 pub(super) fn observation_told(observation: &Observation) -> [f64; 4] {
     let Observation { fired, count, window_ends_in, replay } = *observation;
     [f64::from(fired), number(count), number(window_ends_in.as_ms()), f64::from(replay)]

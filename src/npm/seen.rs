@@ -1,64 +1,93 @@
 //! The ids that this process knows to be done.
 
-use alloc::vec::Vec;
+use serde::Serialize;
+use wasm_bindgen::prelude::*;
 
-use super::alone::Alone;
-use super::exchange::EXCHANGE;
-use super::numbers::{code, timestamp};
-use super::replies::message_told;
+use super::numbers::{number, timestamp};
 use super::{NONE, held};
 use crate::dedup::{MessageOp, MessageReply};
-use crate::store::Slot;
 use crate::store::tier::{Seen, SeenAsk};
-use crate::store::wire;
+use crate::store::{Slot, wire};
 
-static SEEN: Alone<Vec<Option<Seen>>> = Alone::new(Vec::new());
-/// Calls about ids that are under way.
-static QUESTIONS: Alone<Vec<Option<(SeenAsk, MessageOp)>>> = Alone::new(Vec::new());
+/// The ids that this process knows to be done.
+#[wasm_bindgen]
+pub struct SeenIds(Seen);
 
-/// Remembers at most so many ids; answers the number of what remembers them.
-#[unsafe(no_mangle)]
-extern "C" fn seen(most_ids: u32) -> u32 {
-    SEEN.place(Seen::new(most_ids))
-}
+#[wasm_bindgen]
+impl SeenIds {
+    /// Remembers at most so many.
+    #[wasm_bindgen(constructor)]
+    pub fn new(most_ids: u32) -> SeenIds {
+        SeenIds(Seen::new(most_ids))
+    }
 
-/// Gives it back.
-#[unsafe(no_mangle)]
-extern "C" fn free_seen(seen: u32) {
-    SEEN.free(seen);
-}
+    /// What is known of the id, if that answers the call, which is in the words of the Redis script.
+    pub fn answer(&self, index: u32, call: &str, now: f64) -> JsValue {
+        let slot = Slot { index, generation: Slot::ANY };
+        let op = wire::message(call);
+        let reply = op.and_then(|op| self.0.answer(slot, &op, timestamp(now)));
+        reply.map_or(JsValue::UNDEFINED, told)
+    }
 
-/// What is known of the id, if that answers the operation in the words of the Redis script: the number of its status,
-/// with the rest in the block; else -1.
-#[unsafe(no_mangle)]
-extern "C" fn seen_answer(seen: u32, index: u32, words: i32, now: f64) -> i32 {
-    let slot = Slot { index, generation: Slot::ANY };
-    let Some(op) = EXCHANGE.text(words).and_then(|words| wire::message(&words)) else { return -1 };
-    let reply = SEEN.at(seen, |seen| seen.answer(slot, &op, timestamp(now))).flatten();
-    reply.map_or(-1, message_told)
-}
+    /// The shared store is going to be asked. Words that make no sense may change anything there.
+    pub fn ask(&mut self, index: u32, call: &str, now: f64) -> SeenQuestion {
+        let op = wire::message(call).unwrap_or(MessageOp::Forget);
+        let (ask, slot) = self.0.ask(held(index, Slot::ANY), &op, timestamp(now));
+        SeenQuestion { ask, op, slot: slot.map_or(NONE, |slot| slot.index) }
+    }
 
-/// The shared store is going to be asked: the number of the question, with the id's slot or NONE in the block.
-#[unsafe(no_mangle)]
-extern "C" fn seen_ask(seen: u32, index: u32, words: i32, now: f64) -> i32 {
-    let slot = held(index, Slot::ANY);
-    let Some(op) = EXCHANGE.text(words).and_then(|words| wire::message(&words)) else { return -1 };
-    let asked = SEEN.at(seen, |seen| seen.ask(slot, &op, timestamp(now)));
-    let Some((ask, slot)) = asked else { return -1 };
-    EXCHANGE.tell(&[f64::from(code(slot.map_or(NONE, |slot| slot.index)))]);
-    code(QUESTIONS.place((ask, op)))
-}
+    /// Whether the call did what it asked for; false when nobody knows. The question is over.
+    pub fn told(&mut self, question: SeenQuestion, yes: bool) {
+        self.0.told(&question.ask, &question.op, &MessageReply::Flag(yes));
+    }
 
-/// Whether the call did what it asked for; false when nobody knows. The question is over.
-#[unsafe(no_mangle)]
-extern "C" fn seen_told(seen: u32, question: u32, yes: u32) {
-    if let Some((ask, op)) = QUESTIONS.take(question) {
-        SEEN.at(seen, |seen| seen.told(&ask, &op, &MessageReply::Flag(yes != 0)));
+    /// A slot freed since last asked, or NONE.
+    pub fn freed(&mut self) -> u32 {
+        self.0.freed().unwrap_or(NONE)
     }
 }
 
-/// A slot freed since last asked, or NONE.
-#[unsafe(no_mangle)]
-extern "C" fn seen_freed(seen: u32) -> i32 {
-    code(SEEN.at(seen, Seen::freed).flatten().unwrap_or(NONE))
+/// A call about an id that is under way.
+#[wasm_bindgen]
+pub struct SeenQuestion {
+    ask: SeenAsk,
+    op: MessageOp,
+    slot: u32,
+}
+
+#[wasm_bindgen]
+impl SeenQuestion {
+    /// The id's slot, or NONE.
+    pub fn slot(&self) -> u32 {
+        self.slot
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Told {
+    status: &'static str,
+    retry_after_ms: f64,
+    result: Option<Box<str>>,
+}
+
+fn told(reply: MessageReply) -> JsValue {
+    let (mut retry_after_ms, mut stored) = (0.0, None);
+    let status = match reply {
+        MessageReply::Flag(true) => "yes",
+        MessageReply::Flag(false) => "no",
+        MessageReply::Absent => "absent",
+        MessageReply::Fresh => "fresh",
+        MessageReply::Mismatch => "mismatch",
+        MessageReply::InProgress { retry_after } => {
+            retry_after_ms = number(retry_after.as_ms());
+            "in-progress"
+        }
+        MessageReply::Duplicate { result } => {
+            stored = result;
+            "duplicate"
+        }
+    };
+    let told = Told { status, retry_after_ms, result: stored };
+    serde_wasm_bindgen::to_value(&told).unwrap_or(JsValue::UNDEFINED)
 }

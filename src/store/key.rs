@@ -64,7 +64,7 @@ impl Key {
     }
 
     /// A key that was joined before, and went through a host that could not keep its type.
-    #[cfg(feature = "worker")]
+    #[cfg(any(feature = "npm-stores", feature = "worker"))]
     pub(crate) fn joined(text: String) -> Self {
         Self(text.into())
     }

@@ -20,12 +20,8 @@ pub mod wire;
 
 use alloc::vec::Vec;
 
-pub(crate) use cas::MAX_TRIES;
-#[cfg(not(feature = "npm-stores"))]
-pub(crate) use cas::plan;
 pub use cas::{Cas, CasStore};
-#[cfg(feature = "npm-stores")]
-pub(crate) use cas::{Plan, plan};
+pub(crate) use cas::{MAX_TRIES, plan};
 #[cfg(any(test, feature = "worker"))]
 pub(crate) use key::push_wtf8;
 pub use key::{Key, Kind};

@@ -2,7 +2,8 @@ import { StoreGuard } from "../core.js";
 import { errorFrom } from "../errors.js";
 import { tellStoreError } from "../guarded.js";
 import { monotonicNow } from "../monotonic.js";
-import { type FirstTier, NONE, type TierAsk } from "./first-tier.js";
+import type { FirstTier, TierAsk } from "../wasm/gen/glue.js";
+import { NONE } from "./driver.js";
 import type { TieredLimits } from "./limits.js";
 
 /** So many questions that no call waits for are under way at once. */
@@ -30,7 +31,7 @@ export class Chores {
 
   /** Asks now; a failure is told as an event, and the core tries again when it has to. */
   ask(ask: TierAsk): void {
-    const limits = this.#limitsOf(ask.limiter);
+    const limits = this.#limitsOf(ask.limiter());
     if (limits === undefined || !this.#guard.ask(performance.now())) {
       this.#tier.failed(ask);
       return;
@@ -46,7 +47,7 @@ export class Chores {
   plan(): void {
     // With that many under way, the first that is over plans.
     if (this.#timer !== undefined || this.#underWay.size >= MOST_UNDER_WAY) return;
-    const at = this.#tier.dueAt();
+    const at = this.#tier.due_at();
     if (Number.isNaN(at)) return;
     const waitMs = Math.max(0, at - monotonicNow(), this.#closedForMs);
     this.#timer = setTimeout(this.#run, waitMs);
@@ -102,7 +103,7 @@ export class Chores {
   /** Answers whether l2 took it. */
   async #settle(slot: number): Promise<boolean> {
     try {
-      await this.#limitsOf(this.#tier.limiterOf(slot))?.settleAt(slot);
+      await this.#limitsOf(this.#tier.limiter_of(slot))?.settleAt(slot);
       return true;
     } catch (thrown) {
       tellStoreError(errorFrom(thrown));

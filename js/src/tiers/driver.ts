@@ -2,11 +2,16 @@ import { TidegateError } from "../errors.js";
 import type { Limits } from "../limits.js";
 import { SlotIndex } from "../slot-index.js";
 import type { BurstDriver, Driver, LimitDriver, MessageDriver } from "../store.js";
+import { stores } from "../stores.js";
+import { FirstTier, SeenIds } from "../wasm/gen/glue.js";
 import { Chores } from "./chores.js";
-import { FirstTier, type Mode, NONE } from "./first-tier.js";
 import { TieredLimits } from "./limits.js";
 import { TieredMessages } from "./messages.js";
-import { SeenIds } from "./seen-ids.js";
+
+/** In place of a slot: none, as the core tells it. */
+export const NONE = 0xffff_ffff;
+
+export type Mode = "deny-cache" | "lease" | "eager";
 
 /** How much is kept in this process. */
 export interface Most {
@@ -32,6 +37,9 @@ export class TieredDriver implements Driver {
   readonly #sharing = new Map<string, Set<TieredLimits>>();
   /** By their numbers in the core. */
   readonly #limits = new Map<number, TieredLimits>();
+  readonly #memory = stores();
+  readonly #out: number;
+  #numbers: Float64Array;
   #isDeciding = false;
 
   /** `callersClock`: callers' clocks decide in l2. */
@@ -48,6 +56,8 @@ export class TieredDriver implements Driver {
     this.index = new SlotIndex(most.keys);
     this.seen = new SeenIds(most.keys);
     this.seenIndex = new SlotIndex(most.keys);
+    this.#out = this.tier.out();
+    this.#numbers = new Float64Array(this.#memory.buffer, this.#out, 8);
     // What was admitted has to be told; a share that lies idle may lie a little longer.
     const urgent = mode === "eager";
     this.chores = new Chores(this.tier, urgent, (limiter) => this.#limits.get(limiter));
@@ -73,6 +83,14 @@ export class TieredDriver implements Driver {
   #askedBefore = (): void => {
     this.#isDeciding = false;
   };
+
+  /** The block in which the core tells numbers; memory that grew has left the old view without a buffer. */
+  get numbers(): Float64Array {
+    if (this.#numbers.length === 0) {
+      this.#numbers = new Float64Array(this.#memory.buffer, this.#out, 8);
+    }
+    return this.#numbers;
+  }
 
   limits(prefix: string, limits: Limits, timeoutMs: number): LimitDriver {
     checkOneLimit(limits, this.mode);
@@ -117,7 +135,7 @@ export class TieredDriver implements Driver {
 
   bound(limits: Limits, nodes: number): number {
     checkOneLimit(limits, this.mode);
-    return this.tier.overAdmissionBound(limits.words, nodes);
+    return this.tier.over_admission_bound(limits.words, nodes);
   }
 
   /** Tells the index which slots the table freed. */

@@ -7,8 +7,8 @@ import { monotonicNow } from "../monotonic.js";
 import { type Answer, promised } from "../pending.js";
 import type { PrefixIndex } from "../slot-index.js";
 import type { LimitDriver } from "../store.js";
-import type { TieredDriver } from "./driver.js";
-import { NONE, type TierAsk } from "./first-tier.js";
+import type { TierAsk } from "../wasm/gen/glue.js";
+import { NONE, type TieredDriver } from "./driver.js";
 import { plainCost } from "./question.js";
 
 /** What the core wants done for a call that it cannot decide by itself. */
@@ -74,7 +74,7 @@ export class TieredLimits implements LimitDriver {
     const { tier, chores } = this.#driver;
     const reason = tier.decide(this.limiter, slot, cost, monotonicNow());
     if (reason === NONE) return undefined;
-    const decision = decisionFrom(reason, this.#driver.tier.numbers, 0, this.names, true);
+    const decision = decisionFrom(reason, this.#driver.numbers, 0, this.names, true);
     const ahead = tier.question();
     if (ahead !== undefined) chores.ask(ahead);
     chores.plan();
@@ -132,17 +132,17 @@ export class TieredLimits implements LimitDriver {
   }
 
   /** Takes a question to l2, and what comes of it to the core. */
-  carry(ask: TierAsk, key = this.#driver.keys.get(ask.slot) as string): Promise<Told> {
-    const { slot } = ask;
+  carry(ask: TierAsk, key = this.#driver.keys.get(ask.slot()) as string): Promise<Told> {
+    const slot = ask.slot();
     this.#underWay.set(slot, (this.#underWay.get(slot) ?? 0) + 1);
     const carried = Carried.ask(() => this.#put(key, ask), this.#deadlines, {
       told: (told) => {
         this.#driver.tier.told(ask, this.#numbersOf(told), monotonicNow());
-        this.#wake(ask);
+        this.#wake(slot);
       },
       failed: () => {
         this.#driver.tier.failed(ask);
-        this.#wake(ask);
+        this.#wake(slot);
       },
     });
     this.#open.add(carried);
@@ -172,7 +172,7 @@ export class TieredLimits implements LimitDriver {
       const known = this.#slotOf(key);
       const { tier } = this.#driver;
       const verdict = tier.ask(this.limiter, known ?? NONE, cost, monotonicNow());
-      const slot = this.#driver.tier.numbers[SLOT] as number;
+      const slot = this.#driver.numbers[SLOT] as number;
       this.#driver.forgetFreed();
       if (known === undefined && slot !== NONE) this.#place(key, slot);
       if (verdict === WAIT) {
@@ -219,14 +219,14 @@ export class TieredLimits implements LimitDriver {
   }
 
   #put(key: string, ask: TierAsk): Answer<Told> {
-    const plain = plainCost(ask.question);
+    const question = ask.question();
+    const plain = plainCost(question);
     this.#driver.asks(plain !== undefined);
     if (plain !== undefined) return this.#l2.consume(key, plain);
-    return (this.#l2.ask as NonNullable<LimitDriver["ask"]>)(key, ask.question);
+    return (this.#l2.ask as NonNullable<LimitDriver["ask"]>)(key, question);
   }
 
-  #wake(ask: TierAsk): void {
-    const { slot } = ask;
+  #wake(slot: number): void {
     const left = (this.#underWay.get(slot) ?? 1) - 1;
     if (left > 0) this.#underWay.set(slot, left);
     else this.#underWay.delete(slot);
@@ -294,13 +294,13 @@ export class TieredLimits implements LimitDriver {
     if (slot !== undefined) this.#driver.tier.reset(slot);
   }
 
-  #numbersOf(told: Told): number[] {
-    if (told === undefined) return [];
-    if (!("allowed" in told)) return Array.from(told);
+  #numbersOf(told: Told): Float64Array {
+    if (told === undefined) return new Float64Array();
+    if (!("allowed" in told)) return Float64Array.from(told);
     const { reason, limitName, limit, remaining, retryAfterMs, resetAfterMs } = told;
     const numbers = [REASONS.indexOf(reason as (typeof REASONS)[number])];
     numbers.push(this.names.indexOf(limitName), limit, remaining, retryAfterMs, resetAfterMs);
-    return numbers;
+    return Float64Array.from(numbers);
   }
 
   #decisionOf(told: Told): Decision {

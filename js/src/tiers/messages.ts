@@ -5,8 +5,7 @@ import { monotonicNow } from "../monotonic.js";
 import type { Answer } from "../pending.js";
 import type { PrefixIndex } from "../slot-index.js";
 import type { MessageDriver, MessageReply } from "../store.js";
-import type { TieredDriver } from "./driver.js";
-import { NONE } from "./first-tier.js";
+import { NONE, type TieredDriver } from "./driver.js";
 
 /** Ids that this process finished itself are known here; of all others l2 alone knows. */
 export class TieredMessages implements MessageDriver {
@@ -39,7 +38,7 @@ export class TieredMessages implements MessageDriver {
     if (reply !== undefined) return reply;
     this.#driver.asks(false);
     const question = seen.ask(known ?? NONE, call, monotonicNow());
-    const { slot } = question;
+    const slot = question.slot();
     this.#forgetFreed();
     if (known === undefined && slot !== NONE) this.#index.add(id, slot);
     const told = (reply?: MessageReply) => seen.told(question, reply?.status === "yes");
@@ -55,7 +54,7 @@ export class TieredMessages implements MessageDriver {
   }
 
   #answer(slot: number, call: MessageCall): MessageReply | undefined {
-    return this.#driver.seen.answer(slot, call, monotonicNow());
+    return this.#driver.seen.answer(slot, call, monotonicNow()) as MessageReply | undefined;
   }
 
   #forgetFreed(): void {

@@ -1,6 +1,6 @@
 /** A tier's question to the shared store, in the core's numbers: which, on how many units, for how large a share, and
  * what is to be counted. */
-export type Question = readonly number[];
+export type Question = Float64Array;
 
 const CONSUME = 0;
 const RESERVE = 1;

@@ -1,18 +1,18 @@
-import type { Exchanging } from "./exports.js";
+import type { Core } from "./exports.js";
 
 /** So many numbers are in the block, whatever they mean. */
 const NUMBERS = 16;
 /** What is longer is not written by hand. */
 const SHORT = 200;
 
-/** Hands texts to a module, and takes texts and numbers from it. Each call reads what it was given before it answers. */
+/** Hands texts to the module, and takes texts and numbers from it. Each call reads what it was given before it answers. */
 export class Exchange {
-  readonly #exports: () => Exchanging;
+  readonly #exports: () => Core;
   #bytes = new Uint8Array();
   #numbers = new Float64Array();
 
   /** `exports` answers the module's, which may not be there yet. */
-  constructor(exports: () => Exchanging) {
+  constructor(exports: () => Core) {
     this.#exports = exports;
   }
 
@@ -48,13 +48,8 @@ export class Exchange {
   }
 
   /** The text of that length that was answered. */
-  answer(length: number, from = 0): string {
-    const at = this.#exports().answer() + from;
-    return new TextDecoder().decode(this.#memory.subarray(at, at + length));
-  }
-
-  /** A text in the module's memory. */
-  textAt(at: number, length: number): string {
+  answer(length: number): string {
+    const at = this.#exports().answer();
     return new TextDecoder().decode(this.#memory.subarray(at, at + length));
   }
 

@@ -1,16 +1,13 @@
-// What the two modules of the core export, as src/npm has it: functions of numbers. A text or a list of bytes is a
-// length of what the exchange handed over, and -1 none; a text that is answered is its length.
-
-/** What both of them export. */
-export interface Exchanging {
+/**
+ * What the core's module that every user has exports, as src/npm has it: functions of numbers. A text or a list of
+ * bytes is a length of what the exchange handed over, and -1 none; a text that is answered is its length.
+ */
+export interface Core {
   readonly memory: { readonly buffer: ArrayBuffer };
   numbers(): number;
   given(bytes: number): number;
   answer(): number;
-}
 
-/** What every user has. */
-export interface Core extends Exchanging {
   check_limit(): number;
   check_limits(): number;
   store_key(storePrefix: number, prefix: number, kind: number, key: number): number;
@@ -72,45 +69,4 @@ export interface Core extends Exchanging {
   freed_limit(store: number): number;
   freed_message(store: number): number;
   freed_burst(store: number): number;
-}
-
-/** What stores with a conditional write, shards and tiers need beside it. */
-export interface Stores extends Exchanging {
-  plan_step(words: number, record: number, now: number, callersClock: number): number;
-  run_batch(shards: number, batch: number, now: number): number;
-
-  tier(
-    mode: number,
-    most: number,
-    syncEveryMs: number,
-    mostKeys: number,
-    callersClock: number,
-  ): number;
-  free_tier(tier: number): void;
-  tier_out(tier: number): number;
-  tier_register(tier: number, words: number, node: number): number;
-  tier_decide(tier: number, limiter: number, slot: number, cost: number, now: number): number;
-  tier_release(tier: number, limiter: number): void;
-  tier_forget(tier: number, slot: number): void;
-  tier_ask: Stores["tier_decide"];
-  tier_question(tier: number): number;
-  tier_told(tier: number, ask: number, count: number, now: number): void;
-  tier_failed(tier: number, ask: number): void;
-  tier_refunded(tier: number, slot: number): void;
-  tier_blocked(tier: number, slot: number, now: number): void;
-  tier_reset(tier: number, slot: number): void;
-  tier_due(tier: number, now: number): number;
-  tier_due_at(tier: number): number;
-  tier_settle(tier: number, slot: number, now: number): number;
-  tier_unsettled(tier: number, limiter: number): number;
-  tier_limiter_of(tier: number, slot: number): number;
-  tier_freed(tier: number): number;
-  tier_bound(tier: number, words: number, nodes: number): number;
-
-  seen(mostIds: number): number;
-  free_seen(seen: number): void;
-  seen_answer(seen: number, slot: number, words: number, now: number): number;
-  seen_ask: Stores["seen_answer"];
-  seen_told(seen: number, question: number, yes: number): void;
-  seen_freed(seen: number): number;
 }
