@@ -10,6 +10,7 @@ const SCRIPT: &str = "src/store/redis/step.lua";
 const OPENAPI: &str = "src/worker/openapi.json";
 
 fn main() -> io::Result<()> {
+    bare();
     let out = env::var("OUT_DIR").map_err(io::Error::other)?;
     let write = |name: &str, text: String| fs::write(Path::new(&out).join(name), text);
     let script = lines(SCRIPT)?.join("\n");
@@ -17,6 +18,16 @@ fn main() -> io::Result<()> {
     write("step.sha1", digest.iter().map(|byte| format!("{byte:02x}")).collect())?;
     write("step.lua", script)?;
     write("openapi.json", lines(OPENAPI)?.concat())
+}
+
+/// The module that every user of the npm package has does without the standard library: what that keeps ready to tell
+/// of a panic, which nobody would hear, is more than all that decides.
+fn bare() {
+    println!("cargo::rustc-check-cfg=cfg(bare)");
+    let has = |feature: &str| env::var_os(format!("CARGO_FEATURE_{feature}")).is_some();
+    if has("NPM") && !has("NPM_STORES") && !has("WORKER") {
+        println!("cargo::rustc-cfg=bare");
+    }
 }
 
 /// The lines of a file without indentation; neither empty ones nor those that are only a comment of Lua's.

@@ -49,7 +49,8 @@ export function brokenSourceRules() {
 
 const dependencyRules = [
   { features: "", without: ["wasm-bindgen", "js-sys", "worker", "tokio"] },
-  { features: "npm", without: ["worker", "tokio"] },
+  { features: "npm", without: ["wasm-bindgen", "js-sys", "worker", "tokio"] },
+  { features: "npm-stores", without: ["worker", "tokio"] },
 ];
 
 /** What is in a dependency tree and must not be, one line each. */

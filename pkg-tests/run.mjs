@@ -129,9 +129,10 @@ async function lint() {
     run(join(modules, ".bin/biome"), ["check", "--error-on-warnings", root]),
   );
   await check("clippy", () => clippy({}, "--all-targets"));
-  await check("clippy, npm", () =>
-    clippy(wasmEnvironment(), "--lib", "--features", "npm", "--target", "wasm32-unknown-unknown"),
-  );
+  for (const feature of ["npm", "npm-stores"]) {
+    const target = ["--lib", "--features", feature, "--target", "wasm32-unknown-unknown"];
+    await check(`clippy, ${feature}`, () => clippy(wasmEnvironment(), ...target));
+  }
   await check("clippy, worker", () => clippy({}, "--all-targets", "--features", "worker"));
   await check("rustdoc", () =>
     run("cargo", ["doc", "--no-deps"], { env: { RUSTDOCFLAGS: "-D warnings" } }),

@@ -3,9 +3,11 @@
 //! Count, latch, cooldown and the firing's nonce are one value, so that one step counts and latches,
 //! and a retry after a lost reply is told again that it fired.
 
+use alloc::vec::Vec;
+
 use crate::dedup::Tag;
 use crate::limit::PolicyError;
-use crate::time::{Clock, MAX_SAFE, Millis, Timestamp};
+use crate::time::{Clock, MAX_SAFE, Millis, Timestamp, product};
 
 /// A sliding trigger counts in this many parts of a window.
 const PARTS: u64 = 16;
@@ -89,7 +91,7 @@ impl BurstPolicy {
 
     /// The number of the bucket that `now` lies in.
     const fn bucket(&self, now: Timestamp) -> u64 {
-        let scaled = now.as_ms().saturating_mul(self.parts());
+        let scaled = product(now.as_ms(), self.parts());
         match scaled.checked_div(self.window.as_ms()) {
             Some(bucket) => bucket,
             None => 0,
@@ -98,7 +100,7 @@ impl BurstPolicy {
 
     /// When bucket number `bucket` begins.
     const fn start(&self, bucket: u64) -> Timestamp {
-        Timestamp::from_ms(bucket.saturating_mul(self.window.as_ms()).div_ceil(self.parts()))
+        Timestamp::from_ms(product(bucket, self.window.as_ms()).div_ceil(self.parts()))
     }
 
     const fn parts(&self) -> u64 {
@@ -171,8 +173,7 @@ impl Burst {
     #[must_use]
     pub fn over_at(&self) -> Timestamp {
         let parts = if self.trigger == Trigger::Tumbling { 1 } else { PARTS };
-        let last =
-            self.bucket.saturating_add(1).saturating_mul(self.window.as_ms()).div_ceil(parts);
+        let last = product(self.bucket.saturating_add(1), self.window.as_ms()).div_ceil(parts);
         let counted = Timestamp::from_ms(last).plus(self.window).plus(self.window);
         counted.max(self.quiet_until)
     }
@@ -194,7 +195,9 @@ impl Burst {
         let passed = bucket.saturating_sub(self.bucket);
         if passed > 0 {
             let zeros = usize::try_from(passed.min(policy.span())).unwrap_or_default();
-            self.counts.splice(0..0, core::iter::repeat_n(0, zeros));
+            let mut counts = vec![0; zeros];
+            counts.append(&mut self.counts);
+            self.counts = counts;
             self.bucket = bucket;
         }
         self.counts.truncate(usize::try_from(policy.span()).unwrap_or_default());

@@ -4,6 +4,8 @@
 //! nor be lost: a claim carries a lease, after which another may take it, and a token, without which
 //! nobody can commit or release what has become somebody else's.
 
+use alloc::boxed::Box;
+
 use crate::time::{Millis, Timestamp};
 
 /// The most bytes of a committed result.

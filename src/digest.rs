@@ -1,5 +1,7 @@
 //! SHA-256, shortened to what a name or a key needs.
 
+use alloc::string::String;
+
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 

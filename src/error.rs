@@ -32,4 +32,4 @@ impl<E: fmt::Display> fmt::Display for Error<E> {
     }
 }
 
-impl<E: fmt::Debug + fmt::Display> std::error::Error for Error<E> {}
+impl<E: fmt::Debug + fmt::Display> core::error::Error for Error<E> {}

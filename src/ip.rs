@@ -1,6 +1,8 @@
 //! Addresses as keys: an IPv6 host owns a whole prefix, so a prefix is what gets limited.
 
-use crate::text::{push_hex, push_number};
+use alloc::string::String;
+
+use crate::text::{cut, push_hex, push_number};
 
 /// The key of an address: IPv4 as it is, IPv4-mapped IPv6 as that IPv4, IPv6 masked to `ipv6_subnet` bits.
 ///
@@ -14,7 +16,7 @@ use crate::text::{push_hex, push_number};
 /// ```
 #[must_use]
 pub fn ip_key(address: &str, ipv6_subnet: u32) -> Option<String> {
-    match parse(address)? {
+    match parse(address.as_bytes())? {
         Address::V4(bytes) => Some(v4_text(bytes)),
         Address::V6([0, 0, 0, 0, 0, 0xffff, high, low]) => {
             let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
@@ -40,70 +42,77 @@ enum Address {
     V6([u16; 8]),
 }
 
-fn parse(address: &str) -> Option<Address> {
-    let host = match address.strip_prefix('[') {
+fn parse(address: &[u8]) -> Option<Address> {
+    let host = match address.strip_prefix(b"[") {
         Some(rest) => {
-            let (host, port) = rest.split_once(']')?;
-            (port.is_empty() || is_port(port.strip_prefix(':')?)).then_some(host)?
+            let (host, port) = cut(rest, b']')?;
+            (port.is_empty() || is_port(port.strip_prefix(b":")?)).then_some(host)?
         }
-        None => match address.split_once(':') {
-            Some((host, port)) if host.contains('.') && is_port(port) => host,
+        None => match cut(address, b':') {
+            Some((host, port)) if cut(host, b'.').is_some() && is_port(port) => host,
             _ => address,
         },
     };
-    let bare =
-        host.split_once('%').map_or(host, |(bare, zone)| if zone.is_empty() { host } else { bare });
+    let bare = match cut(host, b'%') {
+        Some((bare, zone)) if !zone.is_empty() => bare,
+        _ => host,
+    };
     match v4(bare) {
-        Some(bytes) => (bare == host).then_some(Address::V4(bytes)),
+        Some(bytes) => (bare.len() == host.len()).then_some(Address::V4(bytes)),
         None => v6(bare).map(Address::V6),
     }
 }
 
-fn v4(text: &str) -> Option<[u8; 4]> {
+fn v4(text: &[u8]) -> Option<[u8; 4]> {
     let mut bytes = [0; 4];
-    let mut parts = text.split('.');
+    let mut parts = text.split(|byte| *byte == b'.');
     for byte in &mut bytes {
         let part = parts.next()?;
-        let plain = part == "0" || !part.starts_with('0');
-        let digits = part.bytes().all(|b| b.is_ascii_digit());
-        *byte = (plain && digits).then(|| part.parse().ok())??;
+        let plain = part == b"0" || !part.starts_with(b"0");
+        *byte = u8::try_from(read_number(part, 10, 3).filter(|_| plain)?).ok()?;
     }
     parts.next().is_none().then_some(bytes)
 }
 
-fn v6(text: &str) -> Option<[u16; 8]> {
+fn v6(text: &[u8]) -> Option<[u16; 8]> {
     let mut groups = [0; 8];
-    let Some((head, tail)) = text.split_once("::") else {
+    let Some(gap) = text.windows(2).position(|pair| pair == b"::") else {
         return (read_groups(text, &mut groups)? == 8).then_some(groups);
     };
+    let (head, tail) = text.split_at_checked(gap)?;
     let mut last = [0; 8];
-    let (first_count, last_count) =
-        (read_groups(head, &mut groups)?, read_groups(tail, &mut last)?);
+    let first_count = read_groups(head, &mut groups)?;
+    let last_count = read_groups(tail.get(2..)?, &mut last)?;
     // What "::" stands for is one group at least; an IPv4 tail ends the whole address.
-    if first_count.saturating_add(last_count) > 7 || head.contains('.') {
+    if first_count.saturating_add(last_count) > 7 || cut(head, b'.').is_some() {
         return None;
     }
     let at = 8_usize.saturating_sub(last_count);
-    groups.get_mut(at..)?.copy_from_slice(last.get(..last_count)?);
+    for (group, read) in groups.iter_mut().skip(at).zip(last) {
+        *group = read;
+    }
     Some(groups)
 }
 
 /// Reads groups with colons between them, of which the last two may be an IPv4 address; answers how many.
-fn read_groups(text: &str, groups: &mut [u16; 8]) -> Option<usize> {
-    if text.is_empty() {
-        return Some(0);
-    }
+fn read_groups(text: &[u8], groups: &mut [u16; 8]) -> Option<usize> {
     let mut count = 0_usize;
-    let mut parts = text.split(':').peekable();
-    while let Some(part) = parts.next() {
-        if let (None, Some([a, b, c, d])) = (parts.peek(), v4(part)) {
-            *groups.get_mut(count)? = u16::from_be_bytes([a, b]);
-            *groups.get_mut(count.saturating_add(1))? = u16::from_be_bytes([c, d]);
-            return Some(count.saturating_add(2));
-        }
-        let digits = (1..=4).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_hexdigit());
-        *groups.get_mut(count)? = digits.then(|| u16::from_str_radix(part, 16).ok())??;
-        count = count.saturating_add(1);
+    let mut left = (!text.is_empty()).then_some(text);
+    while let Some(text) = left {
+        let (part, rest) = cut(text, b':').map_or((text, None), |(part, rest)| (part, Some(rest)));
+        let more = match v4(part).filter(|_| rest.is_none()) {
+            Some([a, b, c, d]) => {
+                *groups.get_mut(count.saturating_add(1))? = u16::from_be_bytes([c, d]);
+                *groups.get_mut(count)? = u16::from_be_bytes([a, b]);
+                2
+            }
+            None => {
+                *groups.get_mut(count)? = u16::try_from(read_number(part, 16, 4)?).ok()?;
+                1
+            }
+        };
+        count = count.saturating_add(more);
+        left = rest;
     }
     Some(count)
 }
@@ -141,8 +150,22 @@ fn v6_text(groups: [u16; 8]) -> String {
     text
 }
 
-fn is_port(text: &str) -> bool {
-    (1..=5).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit())
+fn is_port(text: &[u8]) -> bool {
+    read_number(text, 10, 5).is_some()
+}
+
+/// A number of so many digits at most.
+fn read_number(text: &[u8], radix: u32, most: usize) -> Option<u32> {
+    let add = |sum: u32, byte: &u8| {
+        let digit = match byte {
+            b'0'..=b'9' => byte.wrapping_sub(b'0'),
+            b'a'..=b'f' | b'A'..=b'F' if radix == 16 => (byte | 0x20).wrapping_sub(b'a' - 10),
+            _ => return None,
+        };
+        Some(sum.wrapping_mul(radix).wrapping_add(digit.into()))
+    };
+    let fits = (1..=most).contains(&text.len());
+    if fits { text.iter().try_fold(0, add) } else { None }
 }
 
 #[cfg(test)]

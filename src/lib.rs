@@ -19,6 +19,7 @@
 //! # Ok::<(), tidegate::PolicyError>(())
 //! ```
 
+#![cfg_attr(bare, no_std)]
 #![cfg_attr(
     test,
     allow(
@@ -28,6 +29,9 @@
         clippy::panic
     )
 )]
+
+#[macro_use]
+extern crate alloc;
 
 pub mod burst;
 pub mod dedup;
@@ -45,14 +49,14 @@ mod text;
 mod time;
 
 // Exported functions would become methods of the Worker's entrypoint, so its build leaves them out.
-#[cfg(all(feature = "npm", not(feature = "worker")))]
+#[cfg(all(any(feature = "npm", feature = "npm-stores"), not(feature = "worker")))]
 #[allow(unsafe_code, reason = "what wasm-bindgen generates")]
 mod host;
-#[cfg(all(feature = "npm", not(feature = "worker")))]
+#[cfg(all(any(feature = "npm", feature = "npm-stores"), not(feature = "worker")))]
 #[allow(
     unsafe_code,
     unreachable_pub,
-    reason = "what wasm-bindgen generates, and exported functions"
+    reason = "exported names, statics of the only thread, and what wasm-bindgen generates"
 )]
 mod npm;
 #[cfg(feature = "worker")]
@@ -66,8 +70,10 @@ pub use limit::{
     LimitOptions, LimitRecord, Limits, MAX_ADDERS, MAX_LIMITS, MAX_RECORD_CHARS, PolicyError,
     Reason, SHARES, Shape, Share, SlidingWindow, State,
 };
+#[cfg(not(bare))]
+pub use store::MemoryStore;
 pub use store::{
-    Answer, Call, Cas, CasStore, Full, Key, Kind, LimiterId, MemoryStore, MemoryTable, OnFull,
-    Slot, Store, redis, shard, tier, wire,
+    Answer, Call, Cas, CasStore, Full, Key, Kind, LimiterId, MemoryTable, OnFull, Slot, Store,
+    redis, shard, tier, wire,
 };
 pub use time::{Clock, Millis, Timestamp};

@@ -1,7 +1,19 @@
 //! The only time types. The crate never reads a clock: every step is told what time it is.
 
+use crate::text::{cut_text, digits};
+
 /// The largest integer that a double, and so JavaScript and Lua, holds exactly.
 pub(crate) const MAX_SAFE: u64 = (1 << 53) - 1;
+
+/// A product, or more than any that is exact: where it would not be far below 2^64, the largest number. The checked
+/// multiplications are of 128 bits in WebAssembly, which has none.
+#[inline(always)]
+pub(crate) const fn product(a: u64, b: u64) -> u64 {
+    if a.leading_zeros().saturating_add(b.leading_zeros()) < u64::BITS {
+        return u64::MAX;
+    }
+    a.wrapping_mul(b)
+}
 
 /// A point in time on the clock that decides: whole milliseconds since that clock's epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -97,7 +109,7 @@ impl Millis {
     /// ```
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let unit_at = text.find(|c: char| c.is_ascii_alphabetic())?;
+        let unit_at = text.bytes().position(|byte| byte.is_ascii_alphabetic())?;
         let (number, unit) = text.split_at_checked(unit_at)?;
         let unit_ms: u64 = match unit {
             "ms" => 1,
@@ -107,13 +119,13 @@ impl Millis {
             "d" => 86_400_000,
             _ => return None,
         };
-        let number = number.trim_end_matches(' ');
-        let (whole, fraction) = match number.split_once('.') {
+        let number = without_end(number, b' ');
+        let (whole, fraction) = match cut_text(number, b'.') {
             Some((_, "")) => return None,
             Some(parts) => parts,
             None => (number, ""),
         };
-        Self::option(digits(whole)?.checked_mul(unit_ms)?.checked_add(scaled(fraction, unit_ms)?)?)
+        Self::option(product(digits(whole)?, unit_ms).saturating_add(scaled(fraction, unit_ms)?))
     }
 
     /// A span that an option may name, or `None`.
@@ -123,21 +135,22 @@ impl Millis {
     }
 }
 
-/// A number in plain decimal digits.
-fn digits(text: &str) -> Option<u64> {
-    (!text.is_empty() && text.len() <= 16 && text.bytes().all(|b| b.is_ascii_digit()))
-        .then(|| text.parse().ok())?
-}
-
 /// `0.fraction` times `unit_ms`, when that is whole.
 fn scaled(fraction: &str, unit_ms: u64) -> Option<u64> {
-    let fraction = fraction.trim_end_matches('0');
+    let fraction = without_end(fraction, b'0');
     if fraction.is_empty() {
         return Some(0);
     }
-    let scale = 10_u64.checked_pow(u32::try_from(fraction.len()).ok()?)?;
-    let product = digits(fraction)?.checked_mul(unit_ms)?;
-    (product.checked_rem(scale)? == 0).then(|| product.checked_div(scale))?
+    let parts = product(digits(fraction)?, unit_ms);
+    // Sixteen digits at most.
+    let scale = fraction.bytes().fold(1, |scale, _| product(scale, 10));
+    (parts.checked_rem(scale)? == 0).then(|| parts.checked_div(scale))?
+}
+
+/// The text without what stands at its end.
+fn without_end(text: &str, end: u8) -> &str {
+    let last = text.bytes().rposition(|byte| byte != end);
+    last.and_then(|last| text.get(..=last)).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,4 +1,3 @@
-import { digest, type MessageCall } from "#wasm";
 import {
   ARKOS_METHODS,
   type ArkosGatewayStore,
@@ -6,10 +5,12 @@ import {
   checkFlag,
   nonsense,
 } from "./arkos/gateway-store.js";
+import { digest } from "./core.js";
 import type { Decision } from "./decision.js";
 import { show, TidegateError } from "./errors.js";
 import { keysOf } from "./key.js";
 import type { Limits } from "./limits.js";
+import { MessageCall } from "./message-call.js";
 import { bad, durationMs, textBytes } from "./options.js";
 import {
   type BurstDriver,
@@ -87,15 +88,14 @@ class ArkosDriver implements Driver {
   messages(prefix: string): MessageDriver {
     const { arkos } = this;
     const key = keysOf(this.storePrefix, prefix, "m");
-    const storeKey = (id: string) =>
-      key(PLAIN_ID.test(id) ? id : `#${digest(textBytes(id), undefined)}`);
+    const storeKey = (id: string) => key(PLAIN_ID.test(id) ? id : `#${digest(textBytes(id))}`);
     return {
       first: async (id, ttlMs) => {
         const seconds = Math.ceil(ttlMs / 1_000);
         return checkFlag("setIfNotExists", await arkos.setIfNotExists(storeKey(id), seconds));
       },
-      call: (id, call: MessageCall) => {
-        if (!call.is_look()) return refuse("claim, commit, release and forget");
+      call: (id, call) => {
+        if (call !== MessageCall.look()) return refuse("claim, commit, release and forget");
         return this.#look(storeKey(id));
       },
     };

@@ -1,4 +1,4 @@
-import { BurstSet, digest } from "#wasm";
+import { digest } from "./core.js";
 import { show, TidegateError } from "./errors.js";
 import { emit, isHeard } from "./events.js";
 import { Guarded } from "./guarded.js";
@@ -79,7 +79,7 @@ const NOTHING: Observation = Object.freeze({
 export class BurstDetector implements RateStore {
   readonly #bursts: BurstDriver;
   readonly #guarded: Guarded;
-  readonly #policy: BurstSet;
+  readonly #policy: string;
   readonly #secret: Uint8Array | undefined;
   #closed = false;
 
@@ -116,7 +116,7 @@ export class BurstDetector implements RateStore {
     const { weight, nonce } = attemptFrom(options);
     const hashed = digest(textBytes(identity), this.#secret);
     return this.#guarded.ask(
-      () => this.#bursts.observe(hashed, this.#policy, weight, nonce),
+      () => this.#bursts.observe(hashed, `${this.#policy};${weight};${nonce ?? ""}`),
       (observation) => told(identity, observation),
       ({ action, error }) => {
         if (action === "throw") throw error;
@@ -152,18 +152,15 @@ function told(identity: string, observation: Observation): Observation {
   return observation;
 }
 
-function policyFrom(options: BurstDetectorOptions): BurstSet {
+/** What makes an alarm, in the wire's words. */
+function policyFrom(options: BurstDetectorOptions): string {
   const { cooldown } = options;
   const cooldownMs =
     cooldown === undefined || cooldown === 0 ? 0 : durationMs(cooldown, 'option "cooldown"');
   const trigger = oneOf(options.trigger, "trigger", ["tumbling", "sliding"], "tumbling");
   const windowMs = durationMs(options.window, 'option "window"');
-  return new BurstSet(
-    countOf(options.threshold, "threshold"),
-    windowMs,
-    cooldownMs,
-    trigger === "sliding",
-  );
+  const letter = trigger === "sliding" ? "s" : "t";
+  return `O;${letter};${countOf(options.threshold, "threshold")};${windowMs};${cooldownMs}`;
 }
 
 function secretFrom(secret: unknown): Uint8Array | undefined {
@@ -191,6 +188,5 @@ function attemptFrom(options: unknown): { weight: number; nonce: string | undefi
   checkCost(weight, "weight");
   if (nonce === undefined) return { weight, nonce };
   checkKey(nonce, "nonce");
-  // Hashed here: on its way into the core a text would lose its unpaired surrogates.
   return { weight, nonce: digest(textBytes(nonce)) };
 }

@@ -1,21 +1,14 @@
-import { type BurstSet, Cas } from "#wasm";
 import type { ArkosGatewayStore } from "./arkos/gateway-store.js";
 import { ArkosStore, isArkosShaped } from "./arkos-store.js";
-import { type Decision, decisionFrom } from "./decision.js";
-import { keysOf } from "./key.js";
-import type { Limits } from "./limits.js";
+import { type ErrorCode, TidegateError } from "./errors.js";
 import { bad, checkOptions, oneOf, prefixOf } from "./options.js";
-import {
-  type BurstDriver,
-  type Capabilities,
-  DRIVER,
-  type Driver,
-  type LimitDriver,
-  type MessageDriver,
-  type MessageReply,
-  type Observation,
-  type Store,
-} from "./store.js";
+import { type Capabilities, DRIVER, type Store } from "./store.js";
+import { stores } from "./stores.js";
+import { run_operation } from "./wasm/gen/glue.js";
+import { type Operations, WireDriver } from "./wire/driver.js";
+import { textsOf } from "./wire/lines.js";
+import type { Read } from "./wire/operation.js";
+import { Replies } from "./wire/replies.js";
 
 /**
  * Two methods: any database with a conditional write, synchronous or not. Keys are printable ASCII.
@@ -69,7 +62,7 @@ export function storeFrom(
 
 class CasStore implements Store {
   readonly capabilities: Capabilities;
-  readonly [DRIVER]: CasDriver;
+  readonly [DRIVER]: WireDriver;
 
   constructor(
     adapter: CasAdapter,
@@ -84,59 +77,39 @@ class CasStore implements Store {
       synchronous: false,
       minTtlMs: 1,
     });
-    this[DRIVER] = new CasDriver(new Cas(adapter), storePrefix);
+    this[DRIVER] = new WireDriver(new Swaps(adapter), storePrefix);
   }
 
   /** The adapter is the caller's, and stays open. */
   async close(): Promise<void> {}
 }
 
-/** Hands operations to the core, which reads, steps and writes by itself. */
-export class CasDriver implements Driver {
-  constructor(
-    private readonly cas: Cas,
-    private readonly storePrefix: string | undefined,
-  ) {}
+/** Runs operations on records that an adapter holds: the core reads, steps and writes by itself. */
+export class Swaps implements Operations {
+  readonly isOne = false;
+  readonly #adapter: CasAdapter;
 
-  limits(prefix: string, { set, names }: Limits): LimitDriver {
-    const { cas } = this;
-    const storeKey = keysOf(this.storePrefix, prefix, "l");
-    const decided = async (numbers: Promise<unknown>): Promise<Decision> => {
-      const told = (await numbers) as Float64Array;
-      return decisionFrom(told[0] as number, told, 1, names);
-    };
-    return {
-      consume: (key, cost) => decided(cas.consume(storeKey(key), set, cost, Date.now())),
-      peek: (key, cost) => decided(cas.peek(storeKey(key), set, cost, Date.now())),
-      refund: (key, cost) => cas.refund(storeKey(key), set, cost, Date.now()) as Promise<void>,
-      ask: (key, ask) =>
-        cas.ask(storeKey(key), set, ask, Date.now()) as Promise<Float64Array | undefined>,
-      block: (key, durationMs) => cas.block(storeKey(key), durationMs, Date.now()) as Promise<void>,
-      unblock: (key) => cas.unblock(storeKey(key), Date.now()) as Promise<void>,
-      reset: (key) => cas.reset(storeKey(key), set, Date.now()) as Promise<void>,
-      close: () => {},
-    };
+  constructor(adapter: CasAdapter) {
+    this.#adapter = adapter;
+    stores();
   }
 
-  messages(prefix: string): MessageDriver {
-    const storeKey = keysOf(this.storePrefix, prefix, "m");
-    return {
-      call: (id, message) =>
-        this.cas.message(storeKey(id), message, Date.now()) as Promise<MessageReply>,
-    };
+  async add<T>(key: string, op: string, read: Read<T>): Promise<T> {
+    const reply = await run_operation(this.#adapter, key, op, Date.now()).catch(refuse);
+    const replies = new Replies(textsOf(reply), 1);
+    return read(replies.next(), replies);
   }
+}
 
-  bursts(prefix: string): BurstDriver {
-    const storeKey = keysOf(this.storePrefix, prefix, "b");
-    return {
-      observe: (identity, policy: BurstSet, weight, nonce) =>
-        this.cas.observe(
-          storeKey(identity),
-          policy,
-          weight,
-          nonce,
-          Date.now(),
-        ) as Promise<Observation>,
-    };
-  }
+/** What the core throws. */
+interface Fault {
+  readonly code: ErrorCode;
+  readonly message: string;
+  readonly cause?: unknown;
+}
+
+function refuse(fault: Fault): never {
+  const { code, message, cause } = fault;
+  const detail = cause instanceof Error ? `: ${cause.message}` : "";
+  throw new TidegateError(code, message + detail, "cause" in fault ? { cause } : undefined);
 }

@@ -1,10 +1,11 @@
-import { digest, MessageCall } from "#wasm";
+import { digest } from "./core.js";
 import { TidegateError } from "./errors.js";
 import { emit, isHeard } from "./events.js";
 import { type Failed, Guarded, type Outcome, rethrow } from "./guarded.js";
-import { ClaimLater, ClaimNow, called, type HeldClaim, type Terms } from "./held-claim.js";
+import { ClaimLater, ClaimNow, type HeldClaim, type Terms } from "./held-claim.js";
 import { asciiJson } from "./json.js";
 import { MemoryStore } from "./memory-store.js";
+import { MessageCall } from "./message-call.js";
 import { counted } from "./metrics.js";
 import {
   bad,
@@ -300,7 +301,7 @@ export class Deduplicator {
   }
 
   #call(id: string, call: MessageCall, sender?: string): Answer<MessageReply> {
-    return called(this.#messages, id, call, sender);
+    return this.#messages.call(id, call, sender);
   }
 }
 

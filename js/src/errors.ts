@@ -25,25 +25,18 @@ export class TidegateError extends Error {
   }
 }
 
-export function limiterClosed(): TidegateError {
-  return new TidegateError("closed", "the limiter is closed");
+export function storeFull(): TidegateError {
+  const why = "the store is full: every key that it may hold is in use";
+  return new TidegateError("store", why);
 }
 
-/** What the core throws: a plain object with a code. */
-interface Fault {
-  code: ErrorCode;
-  message: string;
-  cause?: unknown;
+export function limiterClosed(): TidegateError {
+  return new TidegateError("closed", "the limiter is closed");
 }
 
 /** The error of whatever was thrown on the way to an answer. */
 export function errorFrom(thrown: unknown): TidegateError {
   if (thrown instanceof TidegateError) return thrown;
-  if (isFault(thrown)) {
-    const cause = "cause" in thrown ? { cause: thrown.cause } : undefined;
-    const detail = thrown.cause instanceof Error ? `: ${thrown.cause.message}` : "";
-    return new TidegateError(thrown.code, thrown.message + detail, cause);
-  }
   return new TidegateError("store", `the store failed: ${show(thrown)}`, { cause: thrown });
 }
 
@@ -58,16 +51,6 @@ const THE_CALLERS = new Set<ErrorCode>([
 /** Whether an error says something about the call or its maker: no policy turns it into a decision. */
 export function isCallers(thrown: unknown): boolean {
   return THE_CALLERS.has(errorFrom(thrown).code);
-}
-
-function isFault(thrown: unknown): thrown is Fault {
-  return (
-    typeof thrown === "object" &&
-    thrown !== null &&
-    Object.getPrototypeOf(thrown) === Object.prototype &&
-    typeof (thrown as Fault).code === "string" &&
-    typeof (thrown as Fault).message === "string"
-  );
 }
 
 /** A value as an error message shows it: short, and never by running its own code. */

@@ -1,4 +1,4 @@
-import { StoreGuard } from "#wasm";
+import { StoreGuard } from "./core.js";
 import { Deadlines, type Tick } from "./deadlines.js";
 import { errorFrom, isCallers, TidegateError } from "./errors.js";
 import { emit } from "./events.js";
@@ -99,8 +99,8 @@ export class Guarded {
 
   #without(error: TidegateError): Failed {
     tellStoreError(error);
-    const action = this.#guard.action() as Failed["action"];
-    return { error, action, retryAfterMs: this.#guard.retry_after_ms(performance.now()) };
+    const action = this.#guard.action;
+    return { error, action, retryAfterMs: this.#guard.retryAfterMs(performance.now()) };
   }
 }
 

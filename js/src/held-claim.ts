@@ -1,5 +1,5 @@
-import { MessageCall } from "#wasm";
 import { type Guarded, rethrow } from "./guarded.js";
+import { MessageCall } from "./message-call.js";
 import type { Answer } from "./pending.js";
 import type { Claimed, MessageDriver, MessageReply, SyncMessageDriver } from "./store.js";
 
@@ -20,20 +20,6 @@ export interface Terms<D extends MessageDriver = MessageDriver> {
   readonly messages: D;
   readonly ttlMs: number;
   readonly leaseMs: number;
-}
-
-/** Asks the driver, and lets go of the call. */
-export function called(
-  messages: MessageDriver,
-  id: string,
-  call: MessageCall,
-  sender?: string,
-): Answer<MessageReply> {
-  try {
-    return messages.call(id, call, sender);
-  } finally {
-    call.free();
-  }
 }
 
 /** A claim on an id of a synchronous store. */
@@ -61,7 +47,7 @@ export class ClaimNow implements HeldClaim {
 
   #run(call: MessageCall): boolean {
     const { guarded, messages } = this.terms;
-    return isYes(guarded.now(() => called(messages, this.id, call) as MessageReply));
+    return isYes(guarded.now(() => messages.call(this.id, call)));
   }
 }
 
@@ -79,22 +65,19 @@ export class ClaimLater implements HeldClaim {
   keep(json: string | undefined): Promise<boolean> {
     const { id, token, payload } = this;
     const { messages, ttlMs } = this.terms;
-    return this.#ask(() =>
-      payload === undefined && messages.finish !== undefined
-        ? messages.finish(id, token, ttlMs, json)
-        : called(messages, id, MessageCall.commit(token, ttlMs, json, payload)),
-    );
+    const commit = MessageCall.commit(token, ttlMs, json, payload);
+    return this.#ask(() => messages.call(id, commit));
   }
 
   release(): Promise<boolean> {
     const { id, token, terms } = this;
-    return this.#ask(() => called(terms.messages, id, MessageCall.release(token)));
+    return this.#ask(() => terms.messages.call(id, MessageCall.release(token)));
   }
 
   renew(): Promise<boolean> {
     const { id, token, payload, terms } = this;
-    const renewal = () => MessageCall.renew(token, terms.leaseMs, payload);
-    return this.#ask(() => called(terms.messages, id, renewal()));
+    const renewal = MessageCall.renew(token, terms.leaseMs, payload);
+    return this.#ask(() => terms.messages.call(id, renewal));
   }
 
   #ask(ask: () => Answer<MessageReply>): Promise<boolean> {

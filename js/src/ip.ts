@@ -1,4 +1,4 @@
-import { ip_key } from "#wasm";
+import { ip_key } from "./core.js";
 import { bad, checkOptions } from "./options.js";
 
 /**

@@ -1,7 +1,4 @@
-import { store_key } from "#wasm";
-
-/** What is kept under a key: limits, message ids, identities under watch. */
-export type Kind = "l" | "m" | "b";
+import { type Kind, store_key } from "./core.js";
 
 /** Characters that the core's keys hold as they are; others are escaped, and long keys hashed. */
 const PLAIN = /^[ -$&-z|~]{1,200}$/;

@@ -1,4 +1,4 @@
-import { LimitSet } from "#wasm";
+import { type BadPolicy, checkLimits } from "./core.js";
 import { type ErrorCode, show, TidegateError } from "./errors.js";
 import { checkOptions, countOf, type Duration, isPlainObject } from "./options.js";
 
@@ -24,7 +24,8 @@ const KNOWN = ["name", "algorithm", "limit", "window", "burst", "strict"];
 
 /** Validated limits, and the names by which decisions call them. */
 export interface Limits {
-  readonly set: LimitSet;
+  /** As the wire and the stores know them. */
+  readonly words: string;
   readonly names: readonly string[];
   readonly capacities: ArrayLike<number>;
   /** What they were made from. */
@@ -37,40 +38,19 @@ export function limitsFrom(given: unknown, code: ErrorCode = "bad_policy"): Limi
   const plain = list.map((options, at) => {
     const what = list.length === 1 ? 'option "limit"' : `option "limit"[${at}]`;
     checkOptions(options, KNOWN, what, code);
-    return scalars(options as Record<string, unknown>);
+    return { ...(options as Record<string, unknown>) };
   });
-  try {
-    const set = new LimitSet(plain);
-    const names = plain.map((options) => String(options.name ?? "default"));
-    return {
-      set,
-      names,
-      capacities: set.capacities(),
-      options: plain as unknown as LimitOptions[],
-    };
-  } catch (thrown) {
-    throw policyError(thrown, list, code);
-  }
+  const checked = checkLimits(plain);
+  if ("expected" in checked) throw policyError(checked, list, code);
+  const names = plain.map((options) => String(options.name ?? "default"));
+  return { ...checked, names, options: plain as unknown as LimitOptions[] };
 }
 
-/** The options that are there; what is neither text, number nor flag becomes null, which the core refuses by name. */
-function scalars(options: Record<string, unknown>): Record<string, unknown> {
-  const given = Object.entries(options).filter(([, value]) => value !== undefined);
-  const scalar = ["string", "number", "boolean"];
-  return Object.fromEntries(
-    given.map(([name, value]) => [name, scalar.includes(typeof value) ? value : null]),
-  );
-}
-
-/** What the core throws; `index` is undefined where no limit is wrong by itself. */
-interface BadPolicy {
-  readonly option: string;
-  readonly expected: string;
-  readonly index: number | undefined;
-}
-
-function policyError(thrown: unknown, list: readonly unknown[], code: ErrorCode): TidegateError {
-  const { option, expected, index } = thrown as BadPolicy;
+function policyError(
+  { option, expected, index }: BadPolicy,
+  list: readonly unknown[],
+  code: ErrorCode,
+): TidegateError {
   if (index === undefined) {
     const names = list.map((limit) => show((limit as LimitOptions).name ?? "default")).join(", ");
     const text = `option "${option}" must be ${expected}, but there are ${list.length}: [${names}]`;

@@ -1,10 +1,12 @@
-import { type BurstSet, core, full, Memory, MessageCall, type TierAsk } from "#wasm";
 import type { ArkosGatewayStore } from "./arkos/gateway-store.js";
 import { ArkosMemoryTable } from "./arkos/memory-table.js";
+import { core } from "./core.js";
 import { type Decision, decisionFrom, REASONS, type Reason } from "./decision.js";
-import { errorFrom, limiterClosed, show, TidegateError } from "./errors.js";
+import { errorFrom, limiterClosed, show, storeFull, TidegateError } from "./errors.js";
 import { emit, isHeard } from "./events.js";
 import type { Limits } from "./limits.js";
+import { FULL, Memory } from "./memory.js";
+import { MessageCall } from "./message-call.js";
 import { counted } from "./metrics.js";
 import { monotonicNow } from "./monotonic.js";
 import { bad, checkCost, checkOptions, countOf, oneOf } from "./options.js";
@@ -25,11 +27,10 @@ import {
   type SyncLimitDriver,
   type SyncMessageDriver,
 } from "./store.js";
+import type { Question } from "./tiers/question.js";
 
 /** The core's "no slot", "stale" and "whatever is there". */
 const NONE = -1;
-/** The core's "there is no room for a new key". */
-const FULL = -2;
 /** Where in the block of numbers a slot and its generation are told. */
 const SLOT = 6;
 const GENERATION = 7;
@@ -147,7 +148,7 @@ export class MemoryDriver implements Driver {
     epoch: (ms: number) => number,
   ) {
     this.table = new Memory(maxKeys, maxBytes, onFull === "share");
-    this.number = this.table.number();
+    this.number = this.table.number;
     this.now = now;
     this.epoch = epoch;
     this.limitSlots = new SlotIndex(maxKeys);
@@ -206,22 +207,17 @@ export class MemoryDriver implements Driver {
   /** Forgets the limits and the ids of those trees that are the key, or begin with it and a colon. */
   clear(key: string, limits: MemoryLimits | undefined): void {
     for (const slot of this.limitSlots.tree().below(key)) limits?.resetAt(slot);
-    const forget = MessageCall.forget();
     for (const slot of this.#messageSlots.tree().below(key)) {
-      this.table.message(slot, NONE, forget, this.now());
+      this.table.message(slot, NONE, MessageCall.forget(), this.now());
     }
-    forget.free();
     this.forgetMessages();
   }
 
   /** Room for one more id in the share of its sender. */
   makeRoom(sender: string): void {
     if (!this.shares.isFull(sender)) return;
-    const run = (slot: number, call: MessageCall): MessageReply["status"] => {
-      const reply = this.table.message(slot, NONE, call, this.now());
-      call.free();
-      return (reply as MessageReply).status;
-    };
+    const run = (slot: number, call: MessageCall): MessageReply["status"] =>
+      this.table.message(slot, NONE, call, this.now()).status;
     const stateOf = (slot: number): IdState => {
       const status = run(slot, MessageCall.look());
       if (status === "in-progress") return "under way";
@@ -235,17 +231,12 @@ export class MemoryDriver implements Driver {
     const index = this.#burstSlots.of(prefix);
     const { table } = this;
     return {
-      observe: (
-        identity: string,
-        policy: BurstSet,
-        weight: number,
-        nonce: string | undefined,
-      ): Observation =>
+      observe: (identity: string, words: string): Observation =>
         this.at(
           index,
           identity,
           index.get(identity),
-          (slot) => table.observe(slot, NONE, policy, weight, nonce, this.now()),
+          (slot) => table.observe(slot, NONE, words, this.now()),
           this.#forgetBursts,
         ),
     };
@@ -348,21 +339,16 @@ class MemoryMessages implements SyncMessageDriver {
   commit(id: string, claimed: Claimed, ttlMs: number, json: string | undefined): boolean {
     const { slot, generation, token } = claimed;
     const now = this.#driver.now();
-    const done = this.#table.commit(slot, generation, token, ttlMs, json, now) | 0;
+    const done = this.#table.commit(slot, generation, token, ttlMs, json, now);
     if (done !== NONE) return done === 1;
-    const call = MessageCall.commit(String(token), ttlMs, json);
-    try {
-      return this.call(id, call).status === "yes";
-    } finally {
-      call.free();
-    }
+    return this.call(id, MessageCall.commit(String(token), ttlMs, json)).status === "yes";
   }
 
   /** Indexes the slot that a new id was given, once the freed ones are forgotten; what the core answers with yes or no. */
   #placed(id: string, known: number | undefined, answer: number): boolean {
     const slot = this.#driver.told(SLOT);
     this.#driver.forgetMessages();
-    if (answer === FULL) throw errorFrom(full());
+    if (answer === FULL) throw storeFull();
     if (known === undefined && slot !== NONE) this.#index.add(id, slot);
     return answer === 1;
   }
@@ -396,7 +382,7 @@ export class MemoryLimits implements SyncLimitDriver {
     this.#driver = driver;
     this.#store = driver.number;
     this.#index = index;
-    this.#limiter = driver.table.register(limits.set);
+    this.#limiter = driver.table.register(limits.words);
     this.#names = limits.names;
   }
 
@@ -434,11 +420,11 @@ export class MemoryLimits implements SyncLimitDriver {
     this.#driver.forgetLimits();
   }
 
-  ask(key: string, ask: TierAsk): ArrayLike<number> | undefined {
+  ask(key: string, question: Question): ArrayLike<number> | undefined {
     this.#driver.forgetLimits();
     const known = this.#index.get(key);
     const now = this.#driver.now();
-    const numbers = this.#driver.table.ask(this.#limiter, known ?? NONE, NONE, ask, now);
+    const numbers = this.#driver.table.ask(this.#limiter, known ?? NONE, NONE, question, now);
     if (known === undefined) this.#placed(key);
     else this.#driver.forgetLimits();
     return numbers;
@@ -449,7 +435,7 @@ export class MemoryLimits implements SyncLimitDriver {
     const known = this.#index.get(key);
     const now = this.#driver.now();
     const answer = core.block(this.#store, known ?? NONE, NONE, durationMs, now);
-    if (answer === FULL) throw errorFrom(full());
+    if (answer === FULL) throw storeFull();
     if (known === undefined) this.#placed(key);
   }
 

@@ -1,4 +1,4 @@
-import { duration_ms } from "#wasm";
+import { duration_ms } from "./core.js";
 import { type ErrorCode, show, TidegateError } from "./errors.js";
 
 /**

@@ -1,4 +1,4 @@
-import { digest } from "#wasm";
+import { digest } from "./core.js";
 import { isLong, shortened } from "./key.js";
 import { KeyIndex } from "./key-index.js";
 import { KeyTree } from "./key-tree.js";

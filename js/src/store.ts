@@ -1,11 +1,12 @@
-import type { BurstSet, MessageCall, TierAsk } from "#wasm";
 import type { ArkosGatewayStore } from "./arkos/gateway-store.js";
 import type { Decision } from "./decision.js";
 import { show, TidegateError } from "./errors.js";
 import type { Limits } from "./limits.js";
+import type { MessageCall } from "./message-call.js";
 import type { DecisionCounter } from "./metrics.js";
 import { bad } from "./options.js";
 import type { Answer } from "./pending.js";
+import type { Question } from "./tiers/question.js";
 
 /** What a store can promise. */
 export interface Capabilities {
@@ -47,7 +48,7 @@ export interface LimitDriver {
   atOnce?(key: string, cost: number): Decision | undefined;
   consume(key: string, cost: number): Answer<Decision>;
   /** Answers a tier's question in the core's numbers; where the store has no such operation, it is left out. */
-  ask?(key: string, ask: TierAsk): Answer<ArrayLike<number> | undefined>;
+  ask?(key: string, question: Question): Answer<ArrayLike<number> | undefined>;
   peek(key: string, cost: number): Answer<Decision>;
   refund(key: string, cost: number): Answer<void>;
   block(key: string, durationMs: number): Answer<void>;
@@ -99,8 +100,6 @@ export interface MessageDriver {
   admit?(id: string, token: string, leaseMs: number): Answer<MessageReply>;
   /** Whether the store can do that now. */
   readonly admits?: boolean;
-  /** As the call of a commit; where the store has a shorter way, which is there for every message of a gateway. */
-  finish?(id: string, token: string, ttlMs: number, json: string | undefined): Answer<MessageReply>;
 }
 
 /** A claim in memory: the number that is its token, and where the id is. */
@@ -131,12 +130,8 @@ export interface Observation {
 }
 
 export interface BurstDriver {
-  observe(
-    identity: string,
-    policy: BurstSet,
-    weight: number,
-    nonce: string | undefined,
-  ): Answer<Observation>;
+  /** Counts an observation, which is in the wire's words. */
+  observe(identity: string, words: string): Answer<Observation>;
 }
 
 interface Driven extends Store {

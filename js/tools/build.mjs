@@ -1,8 +1,8 @@
-// Builds the npm package into js/dist: the Rust core as WebAssembly, its glue, and the TypeScript around it.
+// Builds the npm package into js/dist: the Rust core as WebAssembly, and the TypeScript around it.
 // Each of the two stages is skipped while nothing that goes into it has changed.
 
 import { createHash } from "node:crypto";
-import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { sbom } from "./sbom.mjs";
@@ -76,30 +76,39 @@ export function wasmInputs(...more) {
   return fingerprint(files, capture("rustc", ["--version"], wasmEnvironment()));
 }
 
+/** The core, and stores that not everybody has: a module each. */
+const modules = ["core", "stores"];
+
 async function buildWasm() {
-  const environment = wasmEnvironment();
+  cpSync(await compiled("npm"), join(gen, "core.wasm"));
+  await bindgen(await compiled("npm-stores"), "stores.wasm");
+  for (const name of modules) {
+    const wasm = join(gen, `${name}.wasm`);
+    await optimise(wasm, optimisation);
+    const base64 = readFileSync(wasm).toString("base64");
+    writeFileSync(join(gen, `${name}.ts`), `export const base64: string =\n  "${base64}";\n`);
+  }
+}
+
+/** The crate with a feature, as WebAssembly. */
+async function compiled(feature) {
+  const flags = `target.${wasmTarget}.rustflags=${JSON.stringify(rustFlags)}`;
   await run(
     "cargo",
-    ["build", "--release", "--lib", "--features", "npm", "--target", wasmTarget].concat(
-      "--config",
-      `target.${wasmTarget}.rustflags=${JSON.stringify(rustFlags)}`,
+    ["build", "--release", "--lib", "--features", feature].concat(
+      ...[["--target", wasmTarget], "--config", flags],
     ),
-    { env: environment },
+    { env: wasmEnvironment() },
   );
-  const built = join(targetDir, wasmTarget, "release/tidegate.wasm");
-  // The loaders hand over the module, so the glue need not know where its file is.
-  await run(wasmBindgenCommand(), [
-    built,
-    "--target",
-    "web",
-    "--omit-default-module-path",
-    "--out-dir",
-    gen,
-  ]);
-  const wasm = join(gen, "tidegate_bg.wasm");
-  await optimise(wasm, optimisation);
-  const base64 = readFileSync(wasm).toString("base64");
-  writeFileSync(join(gen, "bytes.ts"), `export const base64: string =\n  "${base64}";\n`);
+  return join(targetDir, wasmTarget, "release/tidegate.wasm");
+}
+
+/** Writes a module that needs glue, and glue.js beside it. Who loads it hands over the module, wherever its file is. */
+async function bindgen(wasm, output) {
+  const names = ["--out-name", "glue", "--out-dir", gen];
+  const options = ["--target", "web", "--omit-default-module-path", ...names];
+  await run(wasmBindgenCommand(), [wasm, ...options]);
+  renameSync(join(gen, "glue_bg.wasm"), join(gen, output));
 }
 
 /** Makes a module smaller and faster, and takes out what is only for debuggers. */
@@ -132,24 +141,30 @@ async function buildPackage() {
     "-p",
     join(root, "js"),
   ]);
-  cpSync(join(gen, "tidegate_bg.wasm"), join(dist, "wasm/gen/tidegate_bg.wasm"));
-  const glue = readFileSync(join(gen, "tidegate.js"), "utf8");
-  writeFileSync(join(dist, "wasm/gen/tidegate.js"), shakeable(glue));
-  // Users' compilers read the glue's types, and must not need the newest library or the DOM's for them.
-  const types = readFileSync(join(gen, "tidegate.d.ts"), "utf8")
-    .replace(/^ *\[Symbol\.dispose\].*\n/gm, "")
-    .replace(/^export type InitInput[\s\S]*/m, "");
-  writeFileSync(join(dist, "wasm/gen/tidegate.d.ts"), types);
+  const generated = (name, mended) =>
+    writeFileSync(join(dist, "wasm/gen", name), mended(readFileSync(join(gen, name), "utf8")));
+  generated("glue.js", shakeable);
+  generated("glue.d.ts", publicTypes);
+  for (const name of modules) {
+    cpSync(join(gen, `${name}.wasm`), join(dist, `wasm/gen/${name}.wasm`));
+  }
   writeFileSync(join(dist, "sbom.cdx.json"), `${JSON.stringify(sbom(), undefined, 2)}\n`);
   // npm packs what lies beside the manifest.
   for (const name of ["LICENSE", "README.md"]) cpSync(join(root, name), join(root, "js", name));
 }
 
-/** The glue, without what keeps bundlers from leaving out the classes that nobody uses: 5 KB less in a Worker. */
+/** The glue, without what keeps bundlers from leaving out the classes that nobody uses. */
 function shakeable(glue) {
   return glue
     .replace(/^if \(Symbol\.dispose\) .*\n/gm, "")
     .replaceAll(": new FinalizationRegistry(", ": /* @__PURE__ */ new FinalizationRegistry(");
+}
+
+/** Its types as users' compilers read them, which must not need the newest library or the DOM's for them. */
+function publicTypes(types) {
+  return types
+    .replace(/^ *\[Symbol\.dispose\].*\n/gm, "")
+    .replace(/^export type InitInput[\s\S]*/m, "");
 }
 
 /** The Lua text for whoever sends it, with the hash by which the server knows it. */
@@ -173,10 +188,13 @@ function withoutComments(lua) {
 
 /** What a user downloads: the wasm is what the budget is about. */
 function sizes() {
-  const wasm = readFileSync(join(gen, "tidegate_bg.wasm"));
   const kilobytes = (bytes) => `${(bytes / 1024).toFixed(1)} KiB`;
-  const packed = gzipSync(wasm, { level: 9 }).length;
-  return `wasm: ${kilobytes(wasm.length)}, ${kilobytes(packed)} with gzip`;
+  const told = modules.map((name) => {
+    const wasm = readFileSync(join(gen, `${name}.wasm`));
+    const packed = gzipSync(wasm, { level: 9 }).length;
+    return `${name}: ${kilobytes(wasm.length)}, ${kilobytes(packed)} with gzip`;
+  });
+  return told.join("; ");
 }
 
 await main(import.meta, async () => {

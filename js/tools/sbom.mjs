@@ -26,7 +26,14 @@ export function sbom() {
 function crates() {
   const printed = capture("cargo", [
     ...["tree", "--edges", "normal,no-proc-macro", "--prefix", "none", "--no-dedupe"],
-    ...["--features", "npm", "--target", "wasm32-unknown-unknown", "--format", "{p}|{l}"],
+    ...[
+      "--features",
+      "npm,npm-stores",
+      "--target",
+      "wasm32-unknown-unknown",
+      "--format",
+      "{p}|{l}",
+    ],
   ]);
   if (printed === undefined)
     throw new Problem("cargo tree does not tell what the module is made of.");

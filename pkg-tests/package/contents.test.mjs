@@ -12,7 +12,7 @@ const files = execute("tar", ["-tzf", tarball], unpacked)
 
 test("the tarball holds what the build writes, and nothing else", () => {
   const besides = ["package.json", "README.md", "LICENSE", "dist/sbom.cdx.json"];
-  const fromWasm = ["tidegate.js", "tidegate.d.ts", "tidegate_bg.wasm"].map(
+  const fromWasm = ["core.wasm", "stores.wasm", "glue.js", "glue.d.ts"].map(
     (name) => `dist/wasm/gen/${name}`,
   );
   const fromSource = (name) => {
@@ -41,6 +41,8 @@ test("there are no dependencies at run time", () => {
 });
 
 test("the WebAssembly does not name the directory that it was built in", () => {
-  const wasm = readFileSync(join(unpacked, "dist/wasm/gen/tidegate_bg.wasm"), "latin1");
-  assert.equal(wasm.indexOf(resolve(source, "../..")), -1);
+  for (const name of ["core", "stores"]) {
+    const wasm = readFileSync(join(unpacked, `dist/wasm/gen/${name}.wasm`), "latin1");
+    assert.equal(wasm.indexOf(resolve(source, "../..")), -1);
+  }
 });

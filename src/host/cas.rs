@@ -4,7 +4,7 @@ use js_sys::{Promise, Reflect};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 
-use super::{number, timestamp};
+use super::numbers::{number, timestamp};
 use crate::error::Error;
 use crate::store::Cas;
 use crate::time::{Clock, MAX_SAFE, Millis, Timestamp};
@@ -13,7 +13,9 @@ use crate::time::{Clock, MAX_SAFE, Millis, Timestamp};
 extern "C" {
     /// Methods are called on the object itself, so `this` and private fields stay intact; what they
     /// throw is an `Err`. They answer a value or a promise of one.
-    #[derive(Clone)]
+    #[wasm_bindgen(
+        typescript_type = "{ get(key: string): unknown; compareAndSet(key: string, expected: string | null, next: string, ttlMs: number): unknown; now?(): unknown }"
+    )]
     pub(crate) type Adapter;
 
     #[wasm_bindgen(structural, method, catch)]

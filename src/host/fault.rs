@@ -1,10 +1,9 @@
-//! Errors on their way to JavaScript: plain objects, of which the facade makes its one error class.
+//! Errors on their way to JavaScript: plain objects, of which JavaScript makes the package's one error class.
 
 use js_sys::{Object, Reflect};
 use wasm_bindgen::JsValue;
 
 use crate::error::Error;
-use crate::limit::PolicyError;
 
 /// A code and a message; the host's own error goes along as it is.
 pub(crate) fn fault(error: Error<JsValue>) -> JsValue {
@@ -24,15 +23,6 @@ pub(crate) fn fault(error: Error<JsValue>) -> JsValue {
     if let Some(cause) = cause {
         set(&object, "cause", &cause);
     }
-    object.into()
-}
-
-/// Which option makes no sense, and what would; of which limit, or of none alone.
-pub(crate) fn bad_policy(error: &PolicyError, index: Option<usize>) -> JsValue {
-    let object =
-        object(&[("code", "bad_policy"), ("option", error.option), ("expected", &error.expected)]);
-    let index = index.map(|index| u32::try_from(index).unwrap_or(u32::MAX));
-    set(&object, "index", &JsValue::from(index));
     object.into()
 }
 

@@ -1,37 +1,12 @@
-//! The only place that knows JavaScript types: options and errors as objects, a host's store as a [`Cas`](crate::Cas).
+//! The only place that knows JavaScript types: its numbers, errors as objects, a host's store as a [`Cas`](crate::Cas).
 
+#[cfg(feature = "npm-stores")]
 mod cas;
+#[cfg(feature = "npm-stores")]
 mod fault;
-mod options;
+pub(crate) mod numbers;
 
-pub(crate) use cas::JsCas;
-pub(crate) use fault::{bad_policy, fault};
-pub(crate) use options::limit_options;
-
-use crate::time::{Millis, Timestamp};
-
-/// A number that JavaScript has checked to be a time.
-#[inline(always)]
-pub(crate) const fn timestamp(ms: f64) -> Timestamp {
-    Timestamp::from_ms(whole(ms))
-}
-
-/// A number that JavaScript has checked to be a span of time.
-#[inline(always)]
-pub(crate) const fn millis(ms: f64) -> Millis {
-    Millis::from_ms(whole(ms))
-}
-
-/// A number that JavaScript has checked to be whole and not negative; the fraction of a clock's reading is dropped.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "both saturate")]
-#[inline(always)]
-pub(crate) const fn whole(number: f64) -> u64 {
-    number as u64
-}
-
-/// A number below 2^53 as JavaScript has it.
-#[expect(clippy::cast_precision_loss, reason = "everything that crosses is below 2^53")]
-#[inline(always)]
-pub(crate) const fn number(value: u64) -> f64 {
-    value as f64
-}
+#[cfg(feature = "npm-stores")]
+pub(crate) use cas::{Adapter, JsCas};
+#[cfg(feature = "npm-stores")]
+pub(crate) use fault::fault;

@@ -8,7 +8,7 @@ use core::num::NonZeroU64;
 
 use super::share::ON_THE_WAY;
 use super::{State, View, ceil_div};
-use crate::time::{Clock, Millis, Timestamp};
+use crate::time::{Clock, Millis, Timestamp, product};
 
 /// A validated bucket: `burst` units of capacity, `rate` units leaking per `window` milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,11 +30,11 @@ impl LeakyBucket {
         let divisor = NonZeroU64::new(greatest_common_divisor(rate, window.as_ms()))?;
         let rate = NonZeroU64::new(rate / divisor)?;
         let window = NonZeroU64::new(window.as_ms() / divisor)?;
-        let most = rate.get().max(burst).checked_mul(window.get())?;
+        let most = product(rate.get().max(burst), window.get());
         if burst == 0 || most >= super::EXACT_BELOW {
             return None;
         }
-        let capacity_debt = burst.checked_mul(window.get())?;
+        let capacity_debt = product(burst, window.get());
         let drain_ms = ceil_div(capacity_debt, rate);
         Some(Self { rate, window, burst, capacity_debt, drain_ms })
     }
@@ -67,7 +67,7 @@ impl LeakyBucket {
 
     /// The debt of any number of units.
     const fn debt_of_all(&self, units: u64) -> u64 {
-        units.saturating_mul(self.window.get())
+        product(units, self.window.get())
     }
 
     /// What leaks within so many milliseconds. Within a full drain the product is a plain one, too; what tiers
@@ -77,7 +77,7 @@ impl LeakyBucket {
         if elapsed_ms <= self.drain_ms {
             return elapsed_ms.wrapping_mul(self.rate.get());
         }
-        elapsed_ms.saturating_mul(self.rate.get())
+        product(elapsed_ms, self.rate.get())
     }
 
     #[inline(always)]

@@ -1,11 +1,14 @@
 //! Validated policies: what a Limiter is built from. An invalid one cannot be built.
 
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
 use core::fmt;
 
 use super::{FixedWindow, LeakyBucket, MAX_LIMITS, MAX_RECORD_CHARS, Shape, SlidingWindow};
 use crate::digest;
 use crate::text::push_number;
-use crate::time::{MAX_SAFE, Millis};
+use crate::time::{MAX_SAFE, Millis, product};
 
 /// Which arithmetic a limit uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -85,7 +88,7 @@ impl fmt::Display for PolicyError {
     }
 }
 
-impl std::error::Error for PolicyError {}
+impl core::error::Error for PolicyError {}
 
 /// A limit's name as a record holds it: short printable ASCII.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -97,8 +100,11 @@ impl LimitName {
     /// Short plain names stand for themselves; any other is its hash.
     #[must_use]
     pub fn of(name: &str) -> Self {
-        Self::parse(name)
-            .unwrap_or_else(|| Self(["~", &digest::short(name.as_bytes())].concat().into()))
+        Self::parse(name).unwrap_or_else(|| {
+            let mut hashed = String::from("~");
+            hashed.push_str(&digest::short(name.as_bytes()));
+            Self(hashed.into())
+        })
     }
 
     /// The name that a record holds, if it is one.
@@ -187,7 +193,7 @@ impl Limit {
     fn most_chars(&self) -> usize {
         let numbers = match self.shape {
             Shape::Bucket(bucket) => {
-                let debt = bucket.burst().saturating_mul(bucket.window_ms());
+                let debt = product(bucket.burst(), bucket.window_ms());
                 [bucket.rate(), bucket.window_ms(), bucket.burst(), debt]
             }
             Shape::Fixed(window) => [window.limit(), window.window_ms(), window.limit(), 0],
@@ -246,8 +252,9 @@ fn too_large(options: &LimitOptions) -> PolicyError {
         }
         _ => ("limit", "max(limit, burst) * window"),
     };
-    let mut expected =
-        ["smaller: ", rule, " in lowest terms must stay below 2^51; up to "].concat();
+    let mut expected = String::from("smaller: ");
+    expected.push_str(rule);
+    expected.push_str(" in lowest terms must stay below 2^51; up to ");
     push_number(&mut expected, per_window);
     expected.push_str(" always fits this window");
     PolicyError::new(option, expected)

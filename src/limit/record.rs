@@ -1,6 +1,8 @@
 //! The record of one key: every limit's state by name, and the block. A decision over several limits
 //! is a step on this one value, and so all-or-nothing on every store.
 
+use alloc::vec::Vec;
+
 use super::share::{Adders, Delta, SHARES, Share};
 use super::{Decision, Limit, LimitName, Limits, Reason, Shape, State, View};
 use crate::time::{Clock, Millis, Timestamp};
@@ -18,7 +20,7 @@ impl Block {
     /// What is left of it. A clock that stepped back further than the block is long starts it anew.
     fn left(self, now: Timestamp, clock: Clock) -> Millis {
         let left = self.until.since(now);
-        let stretched = left.as_ms() > self.duration.as_ms().saturating_mul(2);
+        let stretched = left.as_ms() > self.duration.plus(self.duration).as_ms();
         if stretched && clock.may_rebase() { self.duration } else { left }
     }
 }

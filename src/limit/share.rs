@@ -1,6 +1,8 @@
 //! Budgets that are spent from afar: a tier takes a share before it spends it and gives back what it did
 //! not spend, or adds what it has admitted already.
 
+use alloc::vec::Vec;
+
 use super::{Decision, State};
 use crate::time::{Millis, Timestamp};
 
@@ -62,7 +64,7 @@ impl Adders {
         self.until = self.until.max(until);
         self.newest.retain(|(node, _)| *node != delta.node);
         if self.newest.len() >= MAX_ADDERS {
-            self.newest.drain(..1);
+            self.newest = self.newest.iter().skip(1).copied().collect();
         }
         self.newest.push((delta.node, delta.seq));
     }

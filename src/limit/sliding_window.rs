@@ -4,7 +4,7 @@
 use core::num::NonZeroU64;
 
 use super::{State, View, ceil_div};
-use crate::time::{Clock, Millis, Timestamp};
+use crate::time::{Clock, Millis, Timestamp, product};
 
 /// A validated sliding window: about `limit` units in any `window` milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ impl SlidingWindow {
     #[must_use]
     pub fn new(limit: u64, window: Millis) -> Option<Self> {
         let window = NonZeroU64::new(window.as_ms())?;
-        let exact = limit.checked_mul(window.get())? < super::EXACT_BELOW;
+        let exact = product(limit, window.get()) < super::EXACT_BELOW;
         (limit >= 1 && exact).then_some(Self { limit, window })
     }
 
@@ -62,13 +62,13 @@ impl SlidingWindow {
 
     /// Units times window; cannot overflow, because `new` bounded limit times window.
     const fn scaled(&self, units: u64) -> u64 {
-        units.saturating_mul(self.window.get())
+        product(units, self.window.get())
     }
 
     /// What the two counts weigh now, in units times window.
     const fn weight(&self, view: &View) -> u64 {
         let left_ms = self.window.get().saturating_sub(view.elapsed_ms);
-        view.state.before.saturating_mul(left_ms).saturating_add(self.scaled(view.state.level))
+        product(view.state.before, left_ms).saturating_add(self.scaled(view.state.level))
     }
 
     pub(super) const fn fits(&self, view: &View, cost: u64) -> bool {
@@ -141,7 +141,7 @@ impl SlidingWindow {
     }
 
     pub(super) const fn adds_for_ms(&self) -> u64 {
-        self.window.get().saturating_mul(2)
+        product(self.window.get(), 2)
     }
 
     pub(super) fn add(&self, view: &mut View, units: u64, span: Timestamp, _: Timestamp) -> bool {

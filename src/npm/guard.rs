@@ -1,55 +1,62 @@
-//! What watches a store.
+//! What watches stores, one for each caller of one.
 
-use wasm_bindgen::prelude::*;
+use alloc::vec::Vec;
 
+use super::alone::Alone;
+use super::numbers::{number, timestamp};
 use crate::guard::{Failure, Guard, OnStoreError};
-use crate::host::{number, timestamp};
-use crate::time::Timestamp;
 
-/// Watches one store for one caller.
-#[wasm_bindgen]
-pub struct StoreGuard(Guard);
+static GUARDS: Alone<Vec<Option<Guard>>> = Alone::new(Vec::new());
 
-#[wasm_bindgen]
-impl StoreGuard {
-    /// `on_store_error` has been checked.
-    #[wasm_bindgen(constructor)]
-    pub fn new(on_store_error: &str) -> StoreGuard {
-        StoreGuard(Guard::new(OnStoreError::named(on_store_error).unwrap_or(OnStoreError::Throw)))
-    }
+/// Makes a guard; answers its number. The choice is 0 to throw, 1 to allow, 2 to deny, 3 to decide here.
+#[unsafe(no_mangle)]
+extern "C" fn guard(on_store_error: u32) -> u32 {
+    GUARDS.place(Guard::new(match on_store_error {
+        0 => OnStoreError::Throw,
+        1 => OnStoreError::Allow,
+        2 => OnStoreError::Deny,
+        _ => OnStoreError::Local,
+    }))
+}
 
-    /// Whether to ask the store now.
-    pub fn ask(&mut self, now: f64) -> bool {
-        self.0.ask(timestamp(now))
-    }
+/// Lets go of it.
+#[unsafe(no_mangle)]
+extern "C" fn free_guard(guard: u32) {
+    GUARDS.free(guard);
+}
 
-    /// How long the store is left alone from now on.
-    pub fn closed_for_ms(&self, now: f64) -> f64 {
-        number(self.0.closed_for(timestamp(now)).as_ms())
-    }
+/// Whether to ask the store now.
+#[unsafe(no_mangle)]
+extern "C" fn guard_ask(guard: u32, now: f64) -> u32 {
+    GUARDS.at(guard, |guard| guard.ask(timestamp(now))).is_none_or(|ask| ask).into()
+}
 
-    /// The store answered.
-    pub fn answered(&mut self) {
-        self.0.answered();
-    }
+/// How long the store is left alone from now on.
+#[unsafe(no_mangle)]
+extern "C" fn guard_closed_for(guard: u32, now: f64) -> f64 {
+    GUARDS.at(guard, |guard| number(guard.closed_for(timestamp(now)).as_ms())).unwrap_or(0.0)
+}
 
-    /// The call failed with an error of that code.
-    pub fn failed(&mut self, code: &str, now: f64) {
-        let failure = match code {
-            "store" => Failure::Store,
-            "timeout" => Failure::Timeout,
-            _ => Failure::Call,
-        };
-        self.0.failed(failure, timestamp(now));
-    }
+/// The store answered.
+#[unsafe(no_mangle)]
+extern "C" fn guard_answered(guard: u32) {
+    GUARDS.at(guard, Guard::answered);
+}
 
-    /// What to do instead of an answer: "throw", "allow", "deny" or "local".
-    pub fn action(&self) -> String {
-        self.0.verdict(Timestamp::default()).action.name().into()
-    }
+/// The call failed: 0 by the store, 1 by the time that it took, 2 by itself. Answers when asking again may help.
+#[unsafe(no_mangle)]
+extern "C" fn guard_failed(guard: u32, failure: u32, now: f64) {
+    let failure = match failure {
+        0 => Failure::Store,
+        1 => Failure::Timeout,
+        _ => Failure::Call,
+    };
+    GUARDS.at(guard, |guard| guard.failed(failure, timestamp(now)));
+}
 
-    /// When asking again may help.
-    pub fn retry_after_ms(&self, now: f64) -> f64 {
-        number(self.0.verdict(timestamp(now)).retry_after.as_ms())
-    }
+/// When asking again may help.
+#[unsafe(no_mangle)]
+extern "C" fn guard_retry_after(guard: u32, now: f64) -> f64 {
+    let wait = |guard: &mut Guard| number(guard.verdict(timestamp(now)).retry_after.as_ms());
+    GUARDS.at(guard, wait).unwrap_or(0.0)
 }

@@ -1,22 +1,22 @@
 //! The tables of a MemoryStore.
 //!
-//! What takes and answers numbers alone is exported as it is: the adapter around a method, which copies its
-//! arguments, counts references and borrows, takes longer than a decision. A class stays for the rest.
+//! Functions take and answer numbers, and the tables are one of them: the adapter around a method, which copies its
+//! arguments, counts references and borrows, takes longer than a decision.
 
-use std::cell::RefCell;
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
 
-use wasm_bindgen::prelude::*;
-
-use super::messages::{MessageCall, numbered};
-use super::policies::{BurstSet, LimitSet};
+use super::alone::Alone;
+use super::exchange::EXCHANGE;
+use super::numbers::{code, millis, timestamp, whole};
+use super::questions::question_from;
 use super::replies::{message_told, observation_told, share_told, told};
-use super::tier::TierAsk;
 use super::{NONE, held};
 use crate::dedup::{MessageOp, MessageReply, Tag};
-use crate::error::Error;
-use crate::host::{fault, millis, timestamp, whole};
 use crate::limit::Decision;
-use crate::store::{Full, LimiterId, MemoryTable, OnFull, Slot};
+use crate::store::{LimiterId, MemoryTable, OnFull, Slot, wire};
+use crate::text::push_number;
 
 /// Answered as a signed number: no slot, a stale slot, or no table.
 const NOTHING: i32 = -1;
@@ -30,24 +30,12 @@ struct Tables {
 }
 
 /// The tables of every store.
-struct Stores(RefCell<Vec<Option<Box<Tables>>>>);
-
-/// SAFETY: the module has no shared memory and so only ever one thread. (A thread-local value would be the same, by
-/// way of a function that is not inlined.)
-#[cfg(not(target_feature = "atomics"))]
-unsafe impl Sync for Stores {}
-
-static STORES: Stores = Stores(RefCell::new(Vec::new()));
+static STORES: Alone<Vec<Option<Box<Tables>>>> = Alone::new(Vec::new());
 
 /// Runs on the tables of that number; `None` once they were given back.
 #[inline(always)]
 fn on<T>(store: u32, run: impl FnOnce(&mut Tables) -> T) -> Option<T> {
-    let mut stores = STORES.0.try_borrow_mut().ok()?;
-    Some(run(stores.get_mut(store as usize)?.as_mut()?))
-}
-
-const fn code(number: u32) -> i32 {
-    number.cast_signed()
+    STORES.at(store, |tables| run(tables))
 }
 
 /// The reason alone; NOTHING when the slot is stale.
@@ -154,7 +142,7 @@ extern "C" fn reset(store: u32, limiter: u32, index: u32, generation: u32) {
 #[unsafe(no_mangle)]
 extern "C" fn first(store: u32, index: u32, generation: u32, ttl_ms: f64, now: f64) -> i32 {
     let op = MessageOp::First { ttl: millis(ttl_ms) };
-    message(store, index, generation, &op, &MessageReply::Flag(true), now)
+    hoped(store, index, generation, &op, &MessageReply::Flag(true), now)
 }
 
 /// Takes an id under a numbered token: 1, or 0 when it is taken or done; the block holds the id's slot.
@@ -169,23 +157,23 @@ extern "C" fn claim(
     now: f64,
 ) -> i32 {
     let op = MessageOp::Claim { token: numbered(token), lease: millis(lease_ms), payload: None };
-    message(store, index, generation, &op, &MessageReply::Fresh, now)
+    hoped(store, index, generation, &op, &MessageReply::Fresh, now)
 }
 
 /// Runs an operation on an id; 1 when it answers what was hoped for.
-fn message(
+fn hoped(
     store: u32,
     index: u32,
     generation: u32,
     op: &MessageOp,
-    hoped: &MessageReply,
+    answer: &MessageReply,
     now: f64,
 ) -> i32 {
     let run = |tables: &mut Tables| {
-        let answer = tables.table.message(held(index, generation), op, timestamp(now));
-        let Ok((reply, slot)) = answer else { return FULL };
+        let told = tables.table.message(held(index, generation), op, timestamp(now));
+        let Ok((reply, slot)) = told else { return FULL };
         tables.tell_slot(slot);
-        i32::from(reply == *hoped)
+        i32::from(reply == *answer)
     };
     on(store, run).unwrap_or(NOTHING)
 }
@@ -226,140 +214,113 @@ extern "C" fn unregister(store: u32, limiter: u32) {
     on(store, |tables| tables.table.unregister(LimiterId(limiter)));
 }
 
-/// The tables of a MemoryStore, by the number under which the functions above find them.
-#[wasm_bindgen]
-pub struct Memory(u32);
-
-#[wasm_bindgen]
-impl Memory {
-    /// Tables of `most_keys` keys each.
-    #[wasm_bindgen(constructor)]
-    pub fn new(most_keys: u32, most_result_bytes: f64, share: bool) -> Memory {
-        let on_full = if share { OnFull::Share } else { OnFull::Deny };
-        let bytes = usize::try_from(whole(most_result_bytes)).unwrap_or(usize::MAX);
-        let table = MemoryTable::new(most_keys, bytes, on_full);
-        let tables = Some(Box::new(Tables { table, out: Box::new([0.0; 8]) }));
-        let mut stores = STORES.0.borrow_mut();
-        let vacant = stores.iter().position(Option::is_none);
-        let number = vacant.unwrap_or(stores.len());
-        match stores.get_mut(number) {
-            Some(place) => *place = tables,
-            None => stores.push(tables),
-        }
-        Memory(u32::try_from(number).unwrap_or(NONE))
-    }
-
-    /// The number of these tables.
-    pub fn number(&self) -> u32 {
-        self.0
-    }
-
-    /// Where the block of numbers is.
-    pub fn out(&self) -> usize {
-        self.on(|tables| tables.out.as_ptr().addr()).unwrap_or(0)
-    }
-
-    /// Makes a Limiter's limits known.
-    pub fn register(&self, limits: &LimitSet) -> u32 {
-        self.on(|tables| tables.table.register(limits.0.clone()).0).unwrap_or(NONE)
-    }
-
-    /// Answers a tier's question; the block holds the key's slot.
-    pub fn ask(
-        &self,
-        limiter: u32,
-        index: u32,
-        generation: u32,
-        ask: &TierAsk,
-        now: f64,
-    ) -> Option<Vec<f64>> {
-        let slot = held(index, generation);
-        self.on(|tables| {
-            let (share, slot) =
-                tables.table.tier(LimiterId(limiter), slot, &ask.0.question, timestamp(now));
-            tables.tell_slot(slot);
-            share.map(|share| share_told(&share))
-        })
-        .flatten()
-    }
-
-    /// The work under a numbered token is done: 1, or 0 when the claim was lost; NONE, and nothing done, when the
-    /// slot is no longer the id's.
-    pub fn commit(
-        &self,
-        index: u32,
-        generation: u32,
-        token: f64,
-        ttl_ms: f64,
-        result: Option<String>,
-        now: f64,
-    ) -> Result<u32, JsValue> {
-        let slot = Slot { index, generation };
-        let (token, ttl, result) = (numbered(token), millis(ttl_ms), result.map(Into::into));
-        let op = MessageOp::Commit { token, ttl, result, payload: None };
-        let run = |tables: &mut Tables| {
-            if !tables.table.holds_message(slot) {
-                return Ok(NONE);
-            }
-            let (reply, _) = tables.table.message(Some(slot), &op, timestamp(now))?;
-            Ok((reply == MessageReply::Flag(true)).into())
-        };
-        self.on(run).unwrap_or(Ok(NONE)).map_err(thrown)
-    }
-
-    /// Runs an operation on an id; the block holds the id's slot.
-    pub fn message(
-        &self,
-        index: u32,
-        generation: u32,
-        op: &MessageCall,
-        now: f64,
-    ) -> Result<JsValue, JsValue> {
-        let run = |tables: &mut Tables| {
-            let slot = held(index, generation);
-            let (reply, slot) = tables.table.message(slot, &op.0, timestamp(now))?;
-            tables.tell_slot(slot);
-            Ok(reply)
-        };
-        self.on(run).map_or(Ok(JsValue::UNDEFINED), |told| told.map(message_told).map_err(thrown))
-    }
-
-    /// Counts an observation; the block holds the identity's slot.
-    pub fn observe(
-        &self,
-        index: u32,
-        generation: u32,
-        policy: &BurstSet,
-        weight: f64,
-        nonce: Option<String>,
-        now: f64,
-    ) -> Result<JsValue, JsValue> {
-        let nonce = nonce.map(|nonce| Tag::hash(nonce.as_bytes()));
-        let run = |tables: &mut Tables| {
-            let (slot, now) = (held(index, generation), timestamp(now));
-            let (observation, slot) =
-                tables.table.observe(slot, &policy.0, whole(weight), nonce.as_ref(), now)?;
-            tables.tell_slot(slot);
-            Ok(observation)
-        };
-        let told = |answer: Result<_, Full>| match answer {
-            Ok(observation) => Ok(observation_told(&observation)),
-            Err(error) => Err(thrown(error)),
-        };
-        self.on(run).map_or(Ok(JsValue::UNDEFINED), told)
-    }
-
-    fn on<T>(&self, run: impl FnOnce(&mut Tables) -> T) -> Option<T> {
-        on(self.0, run)
-    }
+/// Makes tables of `most_keys` keys each; answers their number.
+#[unsafe(no_mangle)]
+extern "C" fn tables(most_keys: u32, most_result_bytes: f64, share: u32) -> u32 {
+    let on_full = if share == 0 { OnFull::Deny } else { OnFull::Share };
+    let bytes = usize::try_from(whole(most_result_bytes)).unwrap_or(usize::MAX);
+    let table = MemoryTable::new(most_keys, bytes, on_full);
+    STORES.place(Box::new(Tables { table, out: Box::new([0.0; 8]) }))
 }
 
-impl Drop for Memory {
-    fn drop(&mut self) {
-        if let Some(place) = STORES.0.borrow_mut().get_mut(self.0 as usize) {
-            *place = None;
-        }
+/// Gives the tables back.
+#[unsafe(no_mangle)]
+extern "C" fn free_tables(store: u32) {
+    STORES.free(store);
+}
+
+/// Where the block of numbers is.
+#[unsafe(no_mangle)]
+extern "C" fn out(store: u32) -> usize {
+    on(store, |tables| tables.out.as_ptr().addr()).unwrap_or(0)
+}
+
+/// Makes a Limiter's limits known, which are in words: so many characters of what was handed over.
+#[unsafe(no_mangle)]
+extern "C" fn register(store: u32, words: i32) -> i32 {
+    let limits = EXCHANGE.text(words).and_then(|words| wire::limits(&words));
+    let run = |tables: &mut Tables| Some(code(tables.table.register(limits?).0));
+    on(store, run).flatten().unwrap_or(NOTHING)
+}
+
+/// Answers a tier's question, which is in the block: how many numbers there are now. This store's block holds the
+/// key's slot.
+#[unsafe(no_mangle)]
+extern "C" fn ask(store: u32, limiter: u32, index: u32, generation: u32, now: f64) -> i32 {
+    let Some(question) = EXCHANGE.on(|exchange| question_from(&exchange.numbers)) else {
+        return NOTHING;
+    };
+    let slot = held(index, generation);
+    let run = |tables: &mut Tables| {
+        let (share, slot) = tables.table.tier(LimiterId(limiter), slot, &question, timestamp(now));
+        tables.tell_slot(slot);
+        share
+    };
+    on(store, run).flatten().map_or(0, |share| EXCHANGE.tell(&share_told(&share)))
+}
+
+/// The work under a numbered token is done: 1, or 0 when the claim was lost; NOTHING, and nothing done, when the
+/// slot is no longer the id's.
+#[unsafe(no_mangle)]
+extern "C" fn commit(
+    store: u32,
+    index: u32,
+    generation: u32,
+    token: f64,
+    ttl_ms: f64,
+    result: i32,
+    now: f64,
+) -> i32 {
+    let slot = Slot { index, generation };
+    let held = on(store, |tables| tables.table.holds_message(slot)).unwrap_or(false);
+    if !held {
+        return NOTHING;
     }
+    let result = EXCHANGE.text(result).map(Into::into);
+    let (token, ttl) = (numbered(token), millis(ttl_ms));
+    let op = MessageOp::Commit { token, ttl, result, payload: None };
+    hoped(store, index, generation, &op, &MessageReply::Flag(true), now)
+}
+
+/// Runs an operation on an id, in the words of the Redis script: the number of its status, with the wait in the
+/// block, or FULL. This store's block holds the id's slot.
+#[unsafe(no_mangle)]
+extern "C" fn message(store: u32, index: u32, generation: u32, words: i32, now: f64) -> i32 {
+    let Some(op) = EXCHANGE.text(words).and_then(|words| wire::message(&words)) else {
+        return NOTHING;
+    };
+    let run = |tables: &mut Tables| {
+        let slot = held(index, generation);
+        let Ok((reply, slot)) = tables.table.message(slot, &op, timestamp(now)) else {
+            return FULL;
+        };
+        tables.tell_slot(slot);
+        message_told(reply)
+    };
+    on(store, run).unwrap_or(NOTHING)
+}
+
+/// Counts an observation, in the words of the Redis script; what came of it is in the block. FULL when there is no
+/// room. This store's block holds the identity's slot.
+#[unsafe(no_mangle)]
+extern "C" fn observe(store: u32, index: u32, generation: u32, words: i32, now: f64) -> i32 {
+    let observed = EXCHANGE.text(words).and_then(|words| wire::observation(&words));
+    let Some((policy, weight, nonce)) = observed else { return NOTHING };
+    let (slot, now) = (held(index, generation), timestamp(now));
+    let run = |tables: &mut Tables| {
+        let answer = tables.table.observe(slot, &policy, weight, nonce.as_ref(), now);
+        let Ok((observation, slot)) = answer else { return FULL };
+        tables.tell_slot(slot);
+        EXCHANGE.tell(&observation_told(&observation))
+    };
+    on(store, run).unwrap_or(NOTHING)
+}
+
+/// The tag of a number: its digits.
+fn numbered(token: f64) -> Tag {
+    let mut digits = String::new();
+    push_number(&mut digits, whole(token));
+    Tag::new(&digits).unwrap_or_else(|| Tag::hash(digits.as_bytes()))
 }
 
 impl Tables {
@@ -375,14 +336,4 @@ impl Tables {
         let slot = slot.unwrap_or(Slot { index: NONE, generation: NONE });
         (*index, *generation) = (f64::from(slot.index), f64::from(slot.generation));
     }
-}
-
-/// What FULL stands for.
-#[wasm_bindgen]
-pub fn full() -> JsValue {
-    fault(Error::Full)
-}
-
-fn thrown(_: Full) -> JsValue {
-    full()
 }

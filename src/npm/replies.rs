@@ -1,17 +1,29 @@
-//! What is told and asked in numbers, and what in objects.
+//! What is told in numbers.
 
-use serde::Serialize;
-use wasm_bindgen::JsValue;
-
+#[cfg(bare)]
+use super::exchange::EXCHANGE;
+use super::numbers::number;
+#[cfg(feature = "npm-stores")]
+use super::numbers::{millis, timestamp, whole};
+#[cfg(bare)]
 use crate::burst::Observation;
+#[cfg(bare)]
 use crate::dedup::MessageReply;
-use crate::host::{millis, number, timestamp, whole};
-use crate::limit::{Decision, Reason, Share, State};
+use crate::limit::{Decision, Share};
+#[cfg(feature = "npm-stores")]
+use crate::limit::{Reason, State};
 
 /// A decision's numbers, the reason first, and after them what a tier may decide by.
-pub(super) fn share_told(share: &Share) -> Vec<f64> {
-    let mut numbers = decision_told(&share.decision).to_vec();
-    numbers.extend([
+#[cfg(bare)]
+pub(super) fn share_told(share: &Share) -> [f64; 13] {
+    let [decided_by, limit, remaining, retry_after, reset_after] = told(&share.decision);
+    [
+        f64::from(share.decision.reason as u8),
+        decided_by,
+        limit,
+        remaining,
+        retry_after,
+        reset_after,
         number(share.granted),
         number(share.span.as_ms()),
         number(share.holds_for.as_ms()),
@@ -19,11 +31,11 @@ pub(super) fn share_told(share: &Share) -> Vec<f64> {
         number(share.state.before),
         number(share.state.at.as_ms()),
         number(share.now.as_ms()),
-    ]);
-    numbers
+    ]
 }
 
 /// What `share_told` told.
+#[cfg(feature = "npm-stores")]
 pub(super) fn share_from(numbers: &[f64]) -> Option<Share> {
     let (decision, told) = numbers.split_at_checked(6)?;
     let &[granted, span, holds_for, level, before, at, now] = told else { return None };
@@ -37,6 +49,7 @@ pub(super) fn share_from(numbers: &[f64]) -> Option<Share> {
     })
 }
 
+#[cfg(feature = "npm-stores")]
 pub(super) fn decision_from(numbers: &[f64]) -> Option<Decision> {
     let &[reason, decided_by, limit, remaining, retry_after, reset_after] = numbers else {
         return None;
@@ -57,12 +70,6 @@ pub(super) fn decision_from(numbers: &[f64]) -> Option<Decision> {
     })
 }
 
-/// A decision's numbers, the reason first.
-pub(super) fn decision_told(decision: &Decision) -> [f64; 6] {
-    let [decided_by, limit, remaining, retry_after, reset_after] = told(decision);
-    [f64::from(decision.reason as u8), decided_by, limit, remaining, retry_after, reset_after]
-}
-
 /// A decision's numbers but for the reason.
 #[inline(always)]
 pub(super) fn told(decision: &Decision) -> [f64; 5] {
@@ -78,50 +85,35 @@ pub(super) fn told(decision: &Decision) -> [f64; 5] {
     ]
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct MessageTold {
-    status: &'static str,
-    retry_after_ms: f64,
-    result: Option<Box<str>>,
+/// The number of a reply's status; the wait, and the length of the result (-1: none), are in the block.
+#[cfg(bare)]
+pub(super) fn message_told(reply: MessageReply) -> i32 {
+    EXCHANGE.on(|exchange| {
+        let (mut wait, mut stored) = (0.0, -1);
+        let status = match reply {
+            MessageReply::Flag(true) => 0,
+            MessageReply::Flag(false) => 1,
+            MessageReply::Absent => 2,
+            MessageReply::Fresh => 3,
+            MessageReply::Mismatch => 4,
+            MessageReply::InProgress { retry_after } => {
+                wait = number(retry_after.as_ms());
+                5
+            }
+            MessageReply::Duplicate { result } => {
+                stored = result.map_or(-1, |result| exchange.answer(result.into()));
+                6
+            }
+        };
+        let [first, second, ..] = &mut exchange.numbers;
+        (*first, *second) = (wait, f64::from(stored));
+        status
+    })
 }
 
-pub(super) fn message_told(reply: MessageReply) -> JsValue {
-    let (mut retry_after_ms, mut stored) = (0.0, None);
-    let status = match reply {
-        MessageReply::Flag(true) => "yes",
-        MessageReply::Flag(false) => "no",
-        MessageReply::Absent => "absent",
-        MessageReply::Fresh => "fresh",
-        MessageReply::Mismatch => "mismatch",
-        MessageReply::InProgress { retry_after } => {
-            retry_after_ms = number(retry_after.as_ms());
-            "in-progress"
-        }
-        MessageReply::Duplicate { result } => {
-            stored = result;
-            "duplicate"
-        }
-    };
-    let told = MessageTold { status, retry_after_ms, result: stored };
-    serde_wasm_bindgen::to_value(&told).unwrap_or(JsValue::UNDEFINED)
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ObservationTold {
-    fired: bool,
-    count: f64,
-    window_ends_in_ms: f64,
-    replay: bool,
-}
-
-pub(super) fn observation_told(observation: &Observation) -> JsValue {
-    let told = ObservationTold {
-        fired: observation.fired,
-        count: number(observation.count),
-        window_ends_in_ms: number(observation.window_ends_in.as_ms()),
-        replay: observation.replay,
-    };
-    serde_wasm_bindgen::to_value(&told).unwrap_or(JsValue::UNDEFINED)
+/// Whether it fired, the count, when the window ends, and whether it is told again.
+#[cfg(bare)]
+pub(super) fn observation_told(observation: &Observation) -> [f64; 4] {
+    let Observation { fired, count, window_ends_in, replay } = *observation;
+    [f64::from(fired), number(count), number(window_ends_in.as_ms()), f64::from(replay)]
 }

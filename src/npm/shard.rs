@@ -2,7 +2,7 @@
 
 use wasm_bindgen::prelude::*;
 
-use crate::host::{number, timestamp};
+use super::numbers::{number, timestamp};
 use crate::store::shard::{self, BatchError, Rows, Tally};
 use crate::time::Timestamp;
 

@@ -2,15 +2,13 @@
 
 use wasm_bindgen::prelude::*;
 
-use super::messages::MessageCall;
-use super::policies::LimitSet;
-use super::replies::{decision_from, message_told, share_from, told};
+use super::numbers::{millis, number, timestamp, whole};
+use super::questions::question_told;
+use super::replies::{decision_from, share_from, told};
 use super::{NONE, held};
-use crate::dedup::{MessageOp, MessageReply};
-use crate::host::{millis, number, timestamp, whole};
 use crate::limit::Limit;
-use crate::store::tier::{Ask, Mode, Question, Seen, SeenAsk, Tier, Verdict, over_admission_bound};
-use crate::store::{Slot, redis};
+use crate::store::tier::{Ask, Mode, Question, Tier, Verdict, over_admission_bound};
+use crate::store::{Slot, wire};
 use crate::time::Clock;
 
 /// The first of two tiers: what it may decide by itself.
@@ -58,9 +56,9 @@ impl FirstTier {
         self.out.as_ptr().addr()
     }
 
-    /// Makes a Limiter's limits known; `node` is nobody else's.
-    pub fn register(&mut self, limits: &LimitSet, node: u32) -> u32 {
-        self.tier.register(limits.0.clone(), node.into())
+    /// Makes a Limiter's limits known, which are in words; `node` is nobody else's.
+    pub fn register(&mut self, limits: &str, node: u32) -> u32 {
+        wire::limits(limits).map_or(NONE, |limits| self.tier.register(limits, node.into()))
     }
 
     /// The reason, with the decision in the block, if it can be decided here; else NONE.
@@ -100,18 +98,13 @@ impl FirstTier {
         code
     }
 
-    /// Whether the last call wants to have something asked.
-    pub fn has_question(&self) -> bool {
-        self.asks.is_some()
-    }
-
     /// What the last call wants to have asked.
     pub fn question(&mut self) -> Option<TierAsk> {
         self.asks.take().map(TierAsk)
     }
 
-    /// What the shared store answered, in numbers; nothing of what it was only told.
-    pub fn told(&mut self, ask: &TierAsk, numbers: &[f64], now: f64) {
+    /// What the shared store answered, in numbers; nothing of what it was only told. The question is over.
+    pub fn told(&mut self, ask: TierAsk, numbers: &[f64], now: f64) {
         let now = timestamp(now);
         match ask.0.question {
             Question::GiveBack { .. } => self.tier.given_back(&ask.0),
@@ -126,8 +119,8 @@ impl FirstTier {
         }
     }
 
-    /// It did not answer.
-    pub fn failed(&mut self, ask: &TierAsk) {
+    /// It did not answer. The question is over.
+    pub fn failed(&mut self, ask: TierAsk) {
         self.tier.failed(&ask.0);
     }
 
@@ -177,16 +170,17 @@ impl FirstTier {
         self.tier.freed().unwrap_or(NONE)
     }
 
-    /// The most that so many nodes can admit above the limit in one window.
-    pub fn over_admission_bound(&self, limits: &LimitSet, nodes: f64) -> f64 {
+    /// The most that so many nodes can admit above the limit, which is in words, in one window.
+    pub fn over_admission_bound(&self, limits: &str, nodes: f64) -> f64 {
         let bound = |limit: &Limit| over_admission_bound(self.mode, limit.shape(), whole(nodes));
-        limits.0.first().map_or(0.0, |limit| number(bound(limit)))
+        let limits = wire::limits(limits);
+        limits.and_then(|limits| limits.first().map(bound)).map_or(0.0, number)
     }
 }
 
 /// A tier's question to the shared store.
 #[wasm_bindgen]
-pub struct TierAsk(pub(super) Ask);
+pub struct TierAsk(Ask);
 
 #[wasm_bindgen]
 impl TierAsk {
@@ -200,68 +194,8 @@ impl TierAsk {
         self.0.slot.map_or(NONE, |slot| slot.index)
     }
 
-    /// Units of a plain question to decide; nothing for one that asks for more.
-    pub fn plain(&self) -> Option<f64> {
-        match self.0.question {
-            Question::Consume { cost } => Some(number(cost)),
-            _ => None,
-        }
-    }
-
-    /// Whether there is nothing to answer but that it is done.
-    pub fn gives_back(&self) -> bool {
-        matches!(self.0.question, Question::GiveBack { .. })
-    }
-
-    /// The question in the words of the Redis script.
-    pub fn wire(&self, limits: &LimitSet) -> String {
-        redis::encode(&self.0.question.op(&limits.0))
-    }
-}
-
-/// The ids that this process knows to be done.
-#[wasm_bindgen]
-pub struct SeenIds(Seen);
-
-#[wasm_bindgen]
-impl SeenIds {
-    /// Remembers at most so many.
-    #[wasm_bindgen(constructor)]
-    pub fn new(most_ids: u32) -> SeenIds {
-        SeenIds(Seen::new(most_ids))
-    }
-
-    /// What is known of the id, if that answers the call.
-    pub fn answer(&self, index: u32, call: &MessageCall, now: f64) -> JsValue {
-        let slot = Slot { index, generation: Slot::ANY };
-        self.0.answer(slot, &call.0, timestamp(now)).map_or(JsValue::UNDEFINED, message_told)
-    }
-
-    /// The shared store is going to be asked.
-    pub fn ask(&mut self, index: u32, call: &MessageCall, now: f64) -> SeenQuestion {
-        let (ask, slot) = self.0.ask(held(index, Slot::ANY), &call.0, timestamp(now));
-        SeenQuestion(ask, call.0.clone(), slot.map_or(NONE, |slot| slot.index))
-    }
-
-    /// Whether the call did what it asked for; false when nobody knows.
-    pub fn told(&mut self, question: &SeenQuestion, yes: bool) {
-        self.0.told(&question.0, &question.1, &MessageReply::Flag(yes));
-    }
-
-    /// A slot freed since last asked, or NONE.
-    pub fn freed(&mut self) -> u32 {
-        self.0.freed().unwrap_or(NONE)
-    }
-}
-
-/// A call about an id that is under way.
-#[wasm_bindgen]
-pub struct SeenQuestion(SeenAsk, MessageOp, u32);
-
-#[wasm_bindgen]
-impl SeenQuestion {
-    /// The id's slot, or NONE.
-    pub fn slot(&self) -> u32 {
-        self.2
+    /// The question in numbers.
+    pub fn question(&self) -> Vec<f64> {
+        question_told(&self.0.question).into()
     }
 }

@@ -10,6 +10,9 @@
 //! 1t|<window>,<bucket>,<fired + 1>,<quiet until>|<nonce>|<counts, newest first>.       (1s: sliding)
 //! ```
 
+use alloc::string::String;
+use alloc::vec::Vec;
+
 use super::Record;
 use crate::burst::{Burst, Trigger};
 use crate::dedup::{MAX_RESULT_BYTES, Message, Tag};
@@ -17,7 +20,7 @@ use crate::limit::{
     Adders, Block, EXACT_BELOW, Entry, FixedWindow, LeakyBucket, LimitName, LimitRecord,
     MAX_ADDERS, MAX_LIMITS, MAX_RECORD_CHARS, Shape, SlidingWindow, State,
 };
-use crate::text::push_number;
+use crate::text::{cut_text, digits, push_number, push_numbers};
 use crate::time::{MAX_SAFE, Millis, Timestamp};
 
 /// Stands at the end of every record.
@@ -93,35 +96,27 @@ fn read(text: &str) -> Option<Record> {
     }
 }
 
-/// Appends numbers with commas between them.
-fn push_numbers(text: &mut String, numbers: &[u64]) {
-    for (index, number) in numbers.iter().enumerate() {
-        if index > 0 {
-            text.push(',');
-        }
-        push_number(text, *number);
-    }
-}
-
 /// Exactly `N` plain decimal numbers below 2^53, with commas between them.
 pub(crate) fn numbers<const N: usize>(text: &str) -> Option<[u64; N]> {
     let mut numbers = [0; N];
-    let mut parts = text.split(',');
-    for slot in &mut numbers {
-        *slot = number(parts.next()?)?;
-    }
-    parts.next().is_none().then_some(numbers)
+    read_numbers(text, &mut numbers)?;
+    Some(numbers)
 }
 
-/// One such number. It has sixteen digits at most, so that no sum overflows.
+fn read_numbers(text: &str, numbers: &mut [u64]) -> Option<()> {
+    let mut left = Some(text);
+    for place in numbers {
+        let text = left?;
+        let (first, rest) = cut_text(text, b',').map_or((text, None), |(a, b)| (a, Some(b)));
+        (*place, left) = (number(first)?, rest);
+    }
+    left.is_none().then_some(())
+}
+
+/// One such number.
 pub(crate) fn number(text: &str) -> Option<u64> {
     let canonical = text == "0" || !text.starts_with('0');
-    let plain = canonical && (1..=16).contains(&text.len());
-    let add = |sum: u64, byte: u8| {
-        let digit = u64::from(byte).wrapping_sub(u64::from(b'0'));
-        (digit < 10).then(|| sum.wrapping_mul(10).wrapping_add(digit))
-    };
-    text.bytes().try_fold(0, add).filter(|number| plain && *number <= MAX_SAFE)
+    digits(text).filter(|number| canonical && *number <= MAX_SAFE)
 }
 
 fn limits_text(record: &LimitRecord) -> String {

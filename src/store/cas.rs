@@ -2,6 +2,8 @@
 //!
 //! What to write is decided here, synchronously; [`engine`](crate::engine) carries it.
 
+use alloc::string::String;
+use alloc::vec::Vec;
 use core::future::Future;
 
 use super::{Answer, Call, Store};

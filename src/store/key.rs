@@ -4,6 +4,10 @@
 //! slashes escaped, so the first two colons always part the three. Everything but plain ASCII is percent-encoded, surrogates without a partner included, so a
 //! key is printable in every store. A key that gets too long is replaced by its hash, under a kind of its own.
 
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+
 use crate::digest;
 
 /// A longer key is hashed.
@@ -47,7 +51,7 @@ impl Key {
     ) -> Self {
         let prefix = prefix_text(&wtf8(prefix));
         let prefix = match store_prefix {
-            Some(store) => [&prefix_text(&wtf8(store)), "/", &prefix].concat(),
+            Some(store) => joined(&[&prefix_text(&wtf8(store)), "/", &prefix]),
             None => prefix,
         };
         Self::join(&prefix, kind, &wtf8(key))
@@ -60,7 +64,7 @@ impl Key {
     }
 
     /// A key that was joined before, and went through a host that could not keep its type.
-    #[cfg(any(feature = "npm", feature = "worker"))]
+    #[cfg(any(feature = "npm-stores", feature = "worker"))]
     pub(crate) fn joined(text: String) -> Self {
         Self(text.into())
     }
@@ -73,9 +77,9 @@ impl Key {
         };
         let text = escape(key, false);
         let joined = if text.len() > MAX_KEY_CHARS {
-            [prefix, long, &digest::short(key)].concat()
+            joined(&[prefix, long, &digest::short(key)])
         } else {
-            [prefix, kind, &text].concat()
+            joined(&[prefix, kind, &text])
         };
         Self(joined.into())
     }
@@ -97,7 +101,11 @@ impl Key {
 /// A prefix as it stands in keys; a long one is its hash, which no other prefix can be taken for.
 fn prefix_text(prefix: &[u8]) -> String {
     let text = escape(prefix, true);
-    if text.len() > MAX_KEY_CHARS { ["%", &digest::short(prefix)].concat() } else { text }
+    if text.len() > MAX_KEY_CHARS { joined(&["%", &digest::short(prefix)]) } else { text }
+}
+
+fn joined(parts: &[&str]) -> String {
+    parts.iter().copied().collect()
 }
 
 /// Percent-encodes what is not plain printable ASCII, the characters with a meaning in Redis Cluster, and
@@ -117,7 +125,7 @@ fn escape(bytes: &[u8], parting: bool) -> String {
 }
 
 fn hex_digit(value: u8) -> char {
-    char::from_digit(value.into(), 16).map_or('0', |digit| digit.to_ascii_uppercase())
+    b"0123456789ABCDEF".get(usize::from(value)).map_or('0', |digit| char::from(*digit))
 }
 
 /// UTF-8 as far as it goes; a surrogate without a partner as the three bytes it would have (WTF-8).

@@ -18,12 +18,16 @@ mod slots;
 pub mod tier;
 pub mod wire;
 
+use alloc::vec::Vec;
+
 pub use cas::{Cas, CasStore};
 pub(crate) use cas::{MAX_TRIES, plan};
 #[cfg(any(test, feature = "worker"))]
 pub(crate) use key::push_wtf8;
 pub use key::{Key, Kind};
-pub use memory::{LimiterId, MemoryStore, MemoryTable, OnFull};
+#[cfg(not(bare))]
+pub use memory::MemoryStore;
+pub use memory::{LimiterId, MemoryTable, OnFull};
 pub use slots::{Full, Slot};
 
 use core::future::Future;

@@ -1,11 +1,15 @@
 //! Redis and Valkey: operations as the script's arguments, its replies as answers. The script beside this
 //! file runs the same steps in Lua; a client that sends and receives is the host's.
 
+use alloc::string::String;
+use alloc::vec::Vec;
+
 use crate::burst::{BurstPolicy, Observation, Trigger};
 use crate::dedup::{MessageOp, MessageReply, Tag};
 use crate::error::Error;
 use crate::limit::{Decision, Delta, Limit, Limits, Reason, Shape, Share, State};
 use crate::op::{Op, Reply};
+use crate::text::push_numbers;
 use crate::time::{MAX_SAFE, Millis, Timestamp};
 
 /// The script. `KEYS` are the keys of a batch in order; `ARGV` is the caller's clock (empty: the server's),
@@ -49,8 +53,14 @@ pub fn encode(op: &Op<'_>) -> String {
 }
 
 pub(crate) fn limits_text(limits: &Limits) -> String {
-    let texts: Vec<String> = limits.iter().map(limit_text).collect();
-    texts.join("|")
+    let mut text = String::new();
+    for limit in limits {
+        if !text.is_empty() {
+            text.push('|');
+        }
+        push_limit(&mut text, limit);
+    }
+    text
 }
 
 fn delta_text(delta: &Delta) -> String {
@@ -58,16 +68,25 @@ fn delta_text(delta: &Delta) -> String {
     format!("{node},{seq},{units},{}", span.as_ms())
 }
 
-fn limit_text(limit: &Limit) -> String {
-    let name = limit.name().as_str();
+fn push_limit(text: &mut String, limit: &Limit) {
+    text.push_str(limit.name().as_str());
     match limit.shape() {
-        Shape::Bucket(b) => format!("{name}=b,{},{},{}", b.rate(), b.window_ms(), b.burst()),
-        Shape::Fixed(f) => format!("{name}=f,{},{}", f.limit(), f.window_ms()),
-        Shape::Sliding(s) => format!("{name}=s,{},{}", s.limit(), s.window_ms()),
+        Shape::Bucket(b) => {
+            text.push_str("=b,");
+            push_numbers(text, &[b.rate(), b.window_ms(), b.burst()]);
+        }
+        Shape::Fixed(f) => {
+            text.push_str("=f,");
+            push_numbers(text, &[f.limit(), f.window_ms()]);
+        }
+        Shape::Sliding(s) => {
+            text.push_str("=s,");
+            push_numbers(text, &[s.limit(), s.window_ms()]);
+        }
     }
 }
 
-pub(crate) fn message_text(op: &MessageOp) -> String {
+fn message_text(op: &MessageOp) -> String {
     let text = |tag: &Option<Tag>| tag.as_ref().map_or(String::new(), |tag| tag.as_str().into());
     match op {
         MessageOp::First { ttl } => format!("F;{}", ttl.as_ms()),
@@ -88,7 +107,7 @@ pub(crate) fn message_text(op: &MessageOp) -> String {
     }
 }
 
-pub(crate) fn burst_text(policy: &BurstPolicy, weight: u64, nonce: Option<&Tag>) -> String {
+fn burst_text(policy: &BurstPolicy, weight: u64, nonce: Option<&Tag>) -> String {
     let trigger = if policy.trigger() == Trigger::Tumbling { 't' } else { 's' };
     let nonce = nonce.map_or("", Tag::as_str);
     let (threshold, window) = (policy.threshold(), policy.window().as_ms());

@@ -29,9 +29,13 @@
 //! CREATE TABLE records (key TEXT PRIMARY KEY, record TEXT NOT NULL, over_at INTEGER NOT NULL) WITHOUT ROWID
 //! ```
 
+use alloc::string::String;
+use alloc::vec::Vec;
+
 use crate::error::Error;
 use crate::op::{self, OwnedOp, Reply, StepError, Write};
 use crate::store::wire::{self, Replies};
+use crate::text::cut_text;
 use crate::time::{Clock, Timestamp};
 
 /// The rows of one shard. Nothing in it waits: a batch is one critical section.
@@ -113,7 +117,7 @@ pub fn batch<'a>(shards: u32, calls: impl Iterator<Item = (&'a str, &'a str)>) -
 /// What a batch says: behind its version, and the keys with their operations.
 #[must_use]
 pub fn read(text: &str) -> Option<(&str, Vec<(&str, OwnedOp)>)> {
-    let (head, body) = text.split_once('\n')?;
+    let (head, body) = cut_text(text, b'\n')?;
     Some((head.strip_prefix("1;")?, body.split('\n').map(call).collect::<Option<_>>()?))
 }
 
@@ -141,11 +145,11 @@ pub fn run<R: Rows>(
         tally.count(&op, &answer);
         replies.push(&answer);
     }
-    Ok(replies.into_texts().join("\n"))
+    Ok(replies.into_text())
 }
 
 fn call(line: &str) -> Option<(&str, OwnedOp)> {
-    let (key, words) = line.split_once('\t')?;
+    let (key, words) = cut_text(line, b'\t')?;
     Some((key, wire::read(words)?))
 }
 

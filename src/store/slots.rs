@@ -1,6 +1,9 @@
 //! Rows addressed by slot and generation: bounded, without timers, growing and forgetting a little at a
 //! time. Whoever finds rows by key keeps an index beside it, and is told which slots were freed.
 
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
 use crate::time::Timestamp;
 
 /// Where a row is, and which of the rows that have been there.

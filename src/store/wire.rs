@@ -1,33 +1,48 @@
 //! The other end of the wire that [`redis`](super::redis) speaks: operations read from their words, answers
 //! written as the script writes them. Whoever runs steps where the records are, reads and writes this.
 
-use core::fmt::Write as _;
-
 use crate::burst::{BurstPolicy, Observation, Trigger};
 use crate::dedup::{MAX_RESULT_BYTES, MessageOp, MessageReply, Tag};
 use crate::error::Error;
 use crate::limit::{Decision, Delta, FixedWindow, LeakyBucket, Limit, LimitName, Limits, Reason};
-use crate::limit::{Shape, Share, SlidingWindow};
+use crate::limit::{MAX_LIMITS, Shape, Share, SlidingWindow};
 use crate::op::{OwnedOp, Reply, number, numbers};
+use crate::text::{cut_text, parts, push_number};
 use crate::time::{MAX_SAFE, Millis, Timestamp};
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
 
 /// The operation of these words; `None` for anything that [`encode`](super::redis::encode) does not write.
 #[must_use]
 pub fn read(words: &str) -> Option<OwnedOp> {
-    let (letter, rest) = words.split_once(';')?;
+    let (letter, rest) = cut_text(words, b';')?;
     match letter {
         "C" | "P" | "R" => limits_op(letter, rest),
         "B" => span(rest).map(OwnedOp::Block),
         "U" => rest.is_empty().then_some(OwnedOp::Unblock),
         "X" => limits(rest.strip_prefix(';')?).map(OwnedOp::Reset),
         "V" | "A" | "Y" => tier_op(letter, rest),
-        "O" => observe(rest),
-        _ => message(letter, rest).map(OwnedOp::Message),
+        "O" => observe(rest).map(|(policy, weight, nonce)| OwnedOp::Observe(policy, weight, nonce)),
+        _ => message_op(letter, rest).map(OwnedOp::Message),
     }
 }
 
+/// The operation on an id of these words.
+#[must_use]
+pub fn message(words: &str) -> Option<MessageOp> {
+    let (letter, rest) = cut_text(words, b';')?;
+    message_op(letter, rest)
+}
+
+/// The observation of these words: its policy, weight and nonce.
+#[must_use]
+pub fn observation(words: &str) -> Option<(BurstPolicy, u64, Option<Tag>)> {
+    observe(words.strip_prefix("O;")?)
+}
+
 fn limits_op(letter: &str, rest: &str) -> Option<OwnedOp> {
-    let (cost, rest) = rest.split_once(';')?;
+    let (cost, rest) = cut_text(rest, b';')?;
     let (cost, limits) = (count(cost)?, limits(rest)?);
     Some(match letter {
         "C" => OwnedOp::Consume(limits, cost),
@@ -38,7 +53,7 @@ fn limits_op(letter: &str, rest: &str) -> Option<OwnedOp> {
 
 /// What a tier asks: of one limit, which the step sees to.
 fn tier_op(letter: &str, rest: &str) -> Option<OwnedOp> {
-    let [cost, text, last] = rest.splitn(3, ';').collect::<Vec<_>>().try_into().ok()?;
+    let ([cost, text, last], 3) = parts(rest, b';') else { return None };
     let limits = limits(text)?;
     Some(match letter {
         "V" => OwnedOp::Reserve(limits, number(cost)?, number(last)?),
@@ -53,13 +68,20 @@ fn delta(text: &str) -> Option<Delta> {
     Some(Delta { node, seq, units, span: Timestamp::from_ms(span) })
 }
 
-fn limits(text: &str) -> Option<Limits> {
-    Limits::new(text.split('|').map(limit).collect::<Option<_>>()?).ok()
+/// The limits of these words.
+#[must_use]
+pub fn limits(text: &str) -> Option<Limits> {
+    let (parts, count) = parts::<{ MAX_LIMITS }>(text, b'|');
+    let mut limits = Vec::with_capacity(count);
+    for part in parts.iter().take(count) {
+        limits.push(limit(part)?);
+    }
+    Limits::new(limits).ok()
 }
 
 fn limit(text: &str) -> Option<Limit> {
-    let (name, shape) = text.split_once('=')?;
-    let (algorithm, rest) = shape.split_once(',')?;
+    let (name, shape) = cut_text(text, b'=')?;
+    let (algorithm, rest) = cut_text(shape, b',')?;
     let shape = match algorithm {
         "b" => {
             let [rate, window, burst] = numbers(rest)?;
@@ -79,9 +101,9 @@ fn limit(text: &str) -> Option<Limit> {
     Some(Limit::restored(LimitName::parse(name)?, shape))
 }
 
-fn message(letter: &str, rest: &str) -> Option<MessageOp> {
-    let parts: Vec<&str> = rest.splitn(4, ';').collect();
-    Some(match (letter, parts.as_slice()) {
+fn message_op(letter: &str, rest: &str) -> Option<MessageOp> {
+    let (parts, count) = parts::<4>(rest, b';');
+    Some(match (letter, parts.get(..count)?) {
         ("F", [ttl]) => MessageOp::First { ttl: span(ttl)? },
         ("S", [ttl]) => MessageOp::Put { ttl: span(ttl)? },
         ("L", [""]) => MessageOp::Look,
@@ -104,19 +126,19 @@ fn message(letter: &str, rest: &str) -> Option<MessageOp> {
     })
 }
 
-fn observe(rest: &str) -> Option<OwnedOp> {
-    let mut parts = rest.split(';');
-    let mut next = || parts.next();
-    let trigger = match next()? {
+fn observe(rest: &str) -> Option<(BurstPolicy, u64, Option<Tag>)> {
+    let ([trigger, threshold, window, cooldown, weight, nonce], 6) = parts(rest, b';') else {
+        return None;
+    };
+    let trigger = match trigger {
         "t" => Trigger::Tumbling,
         "s" => Trigger::Sliding,
         _ => return None,
     };
-    let (threshold, window) = (count(next()?)?, span(next()?)?);
-    let cooldown = Millis::from_ms(number(next()?)?);
+    let (threshold, window) = (count(threshold)?, span(window)?);
+    let cooldown = Millis::from_ms(number(cooldown)?);
     let policy = BurstPolicy::new(threshold, window, cooldown, trigger).ok()?;
-    let (weight, nonce) = (count(next()?)?, tag_or_none(next()?)?);
-    next().is_none().then_some(OwnedOp::Observe(policy, weight, nonce))
+    Some((policy, count(weight)?, tag_or_none(nonce)?))
 }
 
 /// A positive whole number.
@@ -155,7 +177,7 @@ pub const MOST_RESULT_BYTES: usize = 8 * 1_024 * 1_024;
 
 impl Replies {
     /// Adds what one operation is answered.
-    pub fn push<E: core::fmt::Display>(&mut self, answer: &Result<Reply, Error<E>>) {
+    pub fn push<E: AsRef<str>>(&mut self, answer: &Result<Reply, Error<E>>) {
         if self.count > 0 {
             self.packed.push(';');
         }
@@ -174,6 +196,16 @@ impl Replies {
     #[must_use]
     pub fn into_texts(self) -> Vec<String> {
         core::iter::once(self.packed).chain(self.texts).collect()
+    }
+
+    /// The texts, with line ends between them.
+    pub(crate) fn into_text(self) -> String {
+        let mut all = self.packed;
+        for text in self.texts {
+            all.push('\n');
+            all.push_str(&text);
+        }
+        all
     }
 
     fn refused(&mut self, why: String) {
@@ -237,9 +269,10 @@ impl Replies {
         let told =
             numbers.iter().rposition(|number| *number != 0).map_or(0, |at| at.saturating_add(1));
         for (index, number) in numbers.iter().take(told).enumerate() {
-            let comma = if index == 0 { "" } else { "," };
-            // Writing to a String cannot fail.
-            let _ = write!(self.packed, "{comma}{number}");
+            if index > 0 {
+                self.packed.push(',');
+            }
+            push_number(&mut self.packed, *number);
         }
     }
 }
@@ -259,11 +292,14 @@ fn decided(decision: &Decision) -> [u64; 5] {
 }
 
 /// Why an operation was refused, in the script's words where it has some.
-fn refusal<E: core::fmt::Display>(error: &Error<E>) -> String {
-    match error {
-        Error::Corrupt => "corrupt".into(),
-        Error::Unsupported(_) => "too many limits".into(),
-        Error::Store(error) => error.to_string(),
-        other => other.to_string(),
-    }
+fn refusal<E: AsRef<str>>(error: &Error<E>) -> String {
+    let said = match error {
+        Error::Corrupt => "corrupt",
+        Error::Unsupported(_) => "too many limits",
+        Error::Store(error) => error.as_ref(),
+        Error::Nonsense(what) => what,
+        Error::Full => "the store is full",
+        Error::Contention => "compare-and-set lost too many times",
+    };
+    said.into()
 }

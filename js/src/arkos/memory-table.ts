@@ -1,8 +1,8 @@
-import { MessageCall } from "#wasm";
 import { type Limits, limitsFrom } from "../limits.js";
 import type { MemoryDriver, MemoryLimits } from "../memory-store.js";
+import { MessageCall } from "../message-call.js";
 import { checkKey } from "../options.js";
-import type { MessageReply, SyncMessageDriver } from "../store.js";
+import type { SyncMessageDriver } from "../store.js";
 import { type ArkosGatewayStore, ttlMsOf, windowOf } from "./gateway-store.js";
 
 /** Windows of which the limits are kept ready. An app has a few; a caller with ever new ones must not fill memory. */
@@ -39,25 +39,17 @@ export class ArkosMemoryTable implements ArkosGatewayStore {
 
   async has(key: string): Promise<boolean> {
     checkKey(key, "key");
-    return (await this.#call(key, MessageCall.look())).status === "duplicate";
+    return this.#messages.call(key, MessageCall.look()).status === "duplicate";
   }
 
   async set(key: string, ttl: number): Promise<void> {
     checkKey(key, "key");
-    await this.#call(key, MessageCall.put(ttlMsOf(ttl)));
+    this.#messages.call(key, MessageCall.put(ttlMsOf(ttl)));
   }
 
   async setIfNotExists(key: string, ttl: number): Promise<boolean> {
     checkKey(key, "key");
     return this.#messages.first(key, ttlMsOf(ttl));
-  }
-
-  #call(key: string, call: MessageCall): MessageReply {
-    try {
-      return this.#messages.call(key, call);
-    } finally {
-      call.free();
-    }
   }
 
   #counter(windowMs: number): MemoryLimits {

@@ -1,6 +1,5 @@
-import { Cas } from "#wasm";
 import { waitUntil as waitUntilOfWorkers } from "#workers";
-import { CasDriver } from "../cas-store.js";
+import { Swaps } from "../cas-store.js";
 import { show, TidegateError } from "../errors.js";
 import { keysOf } from "../key.js";
 import type { LimitOptions, Limits } from "../limits.js";
@@ -13,6 +12,7 @@ import {
   type MessageDriver,
   type Store,
 } from "../store.js";
+import { WireDriver } from "../wire/driver.js";
 import { type KvNamespace, KvRecords } from "./kv-records.js";
 
 export interface KvStoreOptions {
@@ -82,12 +82,12 @@ function namespaceOf(namespace: unknown): KvNamespace {
 }
 
 /** The core's read, step and write, on records that KV holds. */
-class KvDriver extends CasDriver implements Driver {
+class KvDriver extends WireDriver implements Driver {
   readonly settle: () => Promise<void>;
   readonly #prefix: string | undefined;
 
   constructor(records: KvRecords, prefix: string | undefined) {
-    super(new Cas(records), prefix);
+    super(new Swaps(records), prefix);
     this.settle = () => records.settle();
     this.#prefix = prefix;
   }

@@ -1,6 +1,7 @@
-import { run_batch } from "#wasm";
 import { show } from "../errors.js";
 import type { WebRequest, WebResponse } from "../platform.js";
+import { stores } from "../stores.js";
+import { run_batch } from "../wasm/gen/glue.js";
 import { shardsFrom, shardsSetting } from "./setting.js";
 import { type Storage, Table } from "./table.js";
 
@@ -78,6 +79,7 @@ export class TidegateShard {
     const shards = shardsSetting(this.#env);
     if (typeof shards === "string") return [503, shards];
     const tally = this.#tally.slice();
+    stores();
     const run = () => run_batch(this.#table, shards, batch, Date.now(), tally);
     // An operation alone writes a row at most, and needs no transaction around it. Where the rows fail in the
     // middle of others, what was written is undone.

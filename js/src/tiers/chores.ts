@@ -1,7 +1,8 @@
-import { type FirstTier, StoreGuard, type TierAsk } from "#wasm";
+import { StoreGuard } from "../core.js";
 import { errorFrom } from "../errors.js";
 import { tellStoreError } from "../guarded.js";
 import { monotonicNow } from "../monotonic.js";
+import type { FirstTier, TierAsk } from "../wasm/gen/glue.js";
 import { NONE } from "./driver.js";
 import type { TieredLimits } from "./limits.js";
 
@@ -33,7 +34,6 @@ export class Chores {
     const limits = this.#limitsOf(ask.limiter());
     if (limits === undefined || !this.#guard.ask(performance.now())) {
       this.#tier.failed(ask);
-      ask.free();
       return;
     }
     const task = this.#carry(limits, ask).finally(() => {
@@ -97,7 +97,7 @@ export class Chores {
 
   /** How long l2 is left alone. */
   get #closedForMs(): number {
-    return this.#guard.closed_for_ms(performance.now());
+    return this.#guard.closedForMs(performance.now());
   }
 
   /** Answers whether l2 took it. */

@@ -1,8 +1,9 @@
-import { FirstTier, SeenIds, memory as wasmMemory } from "#wasm";
 import { TidegateError } from "../errors.js";
 import type { Limits } from "../limits.js";
 import { SlotIndex } from "../slot-index.js";
 import type { BurstDriver, Driver, LimitDriver, MessageDriver } from "../store.js";
+import { stores } from "../stores.js";
+import { FirstTier, SeenIds } from "../wasm/gen/glue.js";
 import { Chores } from "./chores.js";
 import { TieredLimits } from "./limits.js";
 import { TieredMessages } from "./messages.js";
@@ -36,6 +37,7 @@ export class TieredDriver implements Driver {
   readonly #sharing = new Map<string, Set<TieredLimits>>();
   /** By their numbers in the core. */
   readonly #limits = new Map<number, TieredLimits>();
+  readonly #memory = stores();
   readonly #out: number;
   #numbers: Float64Array;
   #isDeciding = false;
@@ -55,7 +57,7 @@ export class TieredDriver implements Driver {
     this.seen = new SeenIds(most.keys);
     this.seenIndex = new SlotIndex(most.keys);
     this.#out = this.tier.out();
-    this.#numbers = new Float64Array(wasmMemory.buffer, this.#out, 8);
+    this.#numbers = new Float64Array(this.#memory.buffer, this.#out, 8);
     // What was admitted has to be told; a share that lies idle may lie a little longer.
     const urgent = mode === "eager";
     this.chores = new Chores(this.tier, urgent, (limiter) => this.#limits.get(limiter));
@@ -85,7 +87,7 @@ export class TieredDriver implements Driver {
   /** The block in which the core tells numbers; memory that grew has left the old view without a buffer. */
   get numbers(): Float64Array {
     if (this.#numbers.length === 0) {
-      this.#numbers = new Float64Array(wasmMemory.buffer, this.#out, 8);
+      this.#numbers = new Float64Array(this.#memory.buffer, this.#out, 8);
     }
     return this.#numbers;
   }
@@ -133,7 +135,7 @@ export class TieredDriver implements Driver {
 
   bound(limits: Limits, nodes: number): number {
     checkOneLimit(limits, this.mode);
-    return this.tier.over_admission_bound(limits.set, nodes);
+    return this.tier.over_admission_bound(limits.words, nodes);
   }
 
   /** Tells the index which slots the table freed. */

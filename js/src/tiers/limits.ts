@@ -1,4 +1,3 @@
-import type { TierAsk } from "#wasm";
 import { Carried, Patience } from "../carried.js";
 import { Deadlines } from "../deadlines.js";
 import { type Decision, decisionFrom, REASONS } from "../decision.js";
@@ -8,7 +7,9 @@ import { monotonicNow } from "../monotonic.js";
 import { type Answer, promised } from "../pending.js";
 import type { PrefixIndex } from "../slot-index.js";
 import type { LimitDriver } from "../store.js";
+import type { TierAsk } from "../wasm/gen/glue.js";
 import { NONE, type TieredDriver } from "./driver.js";
+import { plainCost } from "./question.js";
 
 /** What the core wants done for a call that it cannot decide by itself. */
 const ASK = 0;
@@ -61,7 +62,7 @@ export class TieredLimits implements LimitDriver {
     sharing.add(this);
     this.#meet();
     const node = crypto.getRandomValues(new Uint32Array(1))[0] as number;
-    this.limiter = driver.tier.register(limits.set, node);
+    this.limiter = driver.tier.register(limits.words, node);
     this.indexName = `${this.limiter}:${prefix}`;
     this.#index = driver.index.of(this.indexName);
   }
@@ -74,7 +75,8 @@ export class TieredLimits implements LimitDriver {
     const reason = tier.decide(this.limiter, slot, cost, monotonicNow());
     if (reason === NONE) return undefined;
     const decision = decisionFrom(reason, this.#driver.numbers, 0, this.names, true);
-    if (tier.has_question()) chores.ask(tier.question() as TierAsk);
+    const ahead = tier.question();
+    if (ahead !== undefined) chores.ask(ahead);
     chores.plan();
     return decision;
   }
@@ -136,11 +138,11 @@ export class TieredLimits implements LimitDriver {
     const carried = Carried.ask(() => this.#put(key, ask), this.#deadlines, {
       told: (told) => {
         this.#driver.tier.told(ask, this.#numbersOf(told), monotonicNow());
-        this.#wake(ask);
+        this.#wake(slot);
       },
       failed: () => {
         this.#driver.tier.failed(ask);
-        this.#wake(ask);
+        this.#wake(slot);
       },
     });
     this.#open.add(carried);
@@ -217,15 +219,14 @@ export class TieredLimits implements LimitDriver {
   }
 
   #put(key: string, ask: TierAsk): Answer<Told> {
-    const plain = ask.plain();
+    const question = ask.question();
+    const plain = plainCost(question);
     this.#driver.asks(plain !== undefined);
     if (plain !== undefined) return this.#l2.consume(key, plain);
-    return (this.#l2.ask as NonNullable<LimitDriver["ask"]>)(key, ask);
+    return (this.#l2.ask as NonNullable<LimitDriver["ask"]>)(key, question);
   }
 
-  #wake(ask: TierAsk): void {
-    const slot = ask.slot();
-    ask.free();
+  #wake(slot: number): void {
     const left = (this.#underWay.get(slot) ?? 1) - 1;
     if (left > 0) this.#underWay.set(slot, left);
     else this.#underWay.delete(slot);

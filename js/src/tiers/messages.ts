@@ -1,6 +1,6 @@
-import { MessageCall } from "#wasm";
 import { Carried } from "../carried.js";
 import { Deadlines } from "../deadlines.js";
+import { MessageCall } from "../message-call.js";
 import { monotonicNow } from "../monotonic.js";
 import type { Answer } from "../pending.js";
 import type { PrefixIndex } from "../slot-index.js";
@@ -41,10 +41,7 @@ export class TieredMessages implements MessageDriver {
     const slot = question.slot();
     this.#forgetFreed();
     if (known === undefined && slot !== NONE) this.#index.add(id, slot);
-    const told = (reply?: MessageReply) => {
-      seen.told(question, reply?.status === "yes");
-      question.free();
-    };
+    const told = (reply?: MessageReply) => seen.told(question, reply?.status === "yes");
     return Carried.ask<MessageReply>(() => this.#l2.call(id, call, sender), this.#deadlines, {
       told,
       failed: told,
@@ -53,13 +50,7 @@ export class TieredMessages implements MessageDriver {
 
   #claimed(id: string, token: string, leaseMs: number): MessageReply | undefined {
     const slot = this.#index.get(id);
-    if (slot === undefined) return undefined;
-    const claim = MessageCall.claim(token, leaseMs);
-    try {
-      return this.#answer(slot, claim);
-    } finally {
-      claim.free();
-    }
+    return slot === undefined ? undefined : this.#answer(slot, MessageCall.claim(token, leaseMs));
   }
 
   #answer(slot: number, call: MessageCall): MessageReply | undefined {

@@ -1,11 +1,9 @@
 // workerd compiles no bytes at run time; it imports the module instead.
 
-import { initSync } from "./gen/tidegate.js";
-import module from "./gen/tidegate_bg.wasm";
+import type { Core } from "./exports.js";
+import module from "./gen/core.wasm";
 
-/** What the module exports, beside the classes: its memory, and functions of numbers alone. */
-export const core = initSync({ module });
-export const memory: { readonly buffer: ArrayBuffer } = core.memory;
+/** What the module exports. */
+export const core = new WebAssembly.Instance(module).exports as unknown as Core;
 /** What one request starts, timers above all, ends with it. */
 export const isolatesRequests: boolean = true;
-export * from "./gen/tidegate.js";

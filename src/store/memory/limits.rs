@@ -1,6 +1,8 @@
 //! The table of limits. A key with one limit and no block, which is nearly every key, is a row of 32
 //! bytes; any other has its record beside the table. Both run the same arithmetic.
 
+use alloc::vec::Vec;
+
 use super::{Full, Slot};
 use crate::limit::{Decision, Entry, Limit, LimitRecord, Limits, Reason, Share, State};
 use crate::store::slots::{Row, Slots};
@@ -398,21 +400,24 @@ impl LimitTable {
         let mut record = self.record(slot)?;
         let before = record.clone();
         let answer = change(&mut record);
-        if record == before {
-            return Some(answer);
+        self.put_back(slot, now, &before, record);
+        Some(answer)
+    }
+
+    fn put_back(&mut self, slot: Slot, now: Timestamp, before: &LimitRecord, record: LimitRecord) {
+        if record == *before {
+            return;
         }
         if record == LimitRecord::default() {
-            self.rows.remove(slot.index);
-            return Some(answer);
+            return self.rows.remove(slot.index);
         }
         let over_at = record.whole_at().max(now);
         let (state, policy) = self.place(record);
-        let row = self.rows.get_mut(slot.index)?;
+        let Some(row) = self.rows.get_mut(slot.index) else { return };
         let generation = row.generation;
         let old = core::mem::replace(row, LimitRow { state, policy, generation });
         self.let_go(&old);
         self.rows.hasten(slot.index, over_at);
-        Some(answer)
     }
 
     fn insert(&mut self, record: &LimitRecord, now: Timestamp) -> Result<Slot, Full> {

@@ -1,5 +1,7 @@
 //! "Not before then": what answers the repeats of calls that the shared store denied.
 
+use alloc::vec::Vec;
+
 use super::{Ask, TRUSTED_FOR};
 use crate::limit::Decision;
 use crate::time::Timestamp;

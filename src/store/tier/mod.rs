@@ -11,7 +11,8 @@ mod lease;
 mod seen;
 mod strays;
 
-use std::collections::VecDeque;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 
 use self::denial::Denials;
 use self::eager::Mirror;
@@ -22,8 +23,6 @@ use super::records::Records;
 use super::slots::{Full, Slot};
 use crate::limit::{Decision, Delta, Limit, Limits, Reason, Shape, Share};
 use crate::op::Op;
-#[cfg(feature = "npm")]
-use crate::op::OwnedOp;
 use crate::time::{Clock, Millis, Timestamp};
 
 /// How long what the shared store said is believed, where another node may have changed it since.
@@ -167,17 +166,6 @@ impl Question {
             Self::Reserve { cost, units } => Op::Reserve { limits, cost, units },
             Self::Add { delta, cost } => Op::Add { limits, delta, cost },
             Self::GiveBack { delta } => Op::GiveBack { limits, delta },
-        }
-    }
-
-    /// As [`op`](Self::op), with the limits in it.
-    #[cfg(feature = "npm")]
-    pub(crate) fn owned(&self, limits: Limits) -> OwnedOp {
-        match *self {
-            Self::Consume { cost } => OwnedOp::Consume(limits, cost),
-            Self::Reserve { cost, units } => OwnedOp::Reserve(limits, cost, units),
-            Self::Add { delta, cost } => OwnedOp::Add(limits, delta, cost),
-            Self::GiveBack { delta } => OwnedOp::GiveBack(limits, delta),
         }
     }
 

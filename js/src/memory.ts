@@ -1,0 +1,85 @@
+import { core, exchange } from "./core.js";
+import { storeFull, TidegateError } from "./errors.js";
+import type { MessageCall } from "./message-call.js";
+import { replyOf } from "./message-reply.js";
+import type { MessageReply, Observation } from "./store.js";
+import type { Question } from "./tiers/question.js";
+import { freedBy } from "./wasm/freed.js";
+
+/** The core's "there is no room for a new key". */
+export const FULL = -2;
+
+const tables = /* @__PURE__ */ freedBy((number) => core.free_tables(number));
+
+/** The tables of a MemoryStore, by the number under which the core finds them: what numbers alone do not say. */
+export class Memory {
+  readonly number: number;
+
+  constructor(mostKeys: number, mostResultBytes: number, share: boolean) {
+    this.number = core.tables(mostKeys, mostResultBytes, Number(share));
+    tables.register(this, this.number, this);
+  }
+
+  free(): void {
+    tables.unregister(this);
+    core.free_tables(this.number);
+  }
+
+  /** Where the block of numbers is. */
+  out(): number {
+    return core.out(this.number);
+  }
+
+  /** Makes a Limiter's limits known. */
+  register(words: string): number {
+    return core.register(this.number, exchange.text(words));
+  }
+
+  /** Answers a tier's question; the block holds the key's slot. */
+  ask(
+    limiter: number,
+    slot: number,
+    generation: number,
+    question: Question,
+    now: number,
+  ): ArrayLike<number> | undefined {
+    exchange.numbers.set(question);
+    const count = core.ask(this.number, limiter, slot, generation, now);
+    return count <= 0 ? undefined : exchange.numbers.slice(0, count);
+  }
+
+  /** The work under a numbered token is done: 1, or 0 when the claim was lost; NONE when the slot is not the id's. */
+  commit(
+    slot: number,
+    generation: number,
+    token: number,
+    ttlMs: number,
+    json: string | undefined,
+    now: number,
+  ): number {
+    const result = json === undefined ? -1 : exchange.text(json);
+    return core.commit(this.number, slot, generation, token, ttlMs, result, now);
+  }
+
+  /** Runs an operation on an id; the block holds the id's slot. */
+  message(slot: number, generation: number, call: MessageCall, now: number): MessageReply {
+    const status = core.message(this.number, slot, generation, exchange.text(call), now);
+    const reply = replyOf(status, exchange);
+    if (reply === undefined) throw refused(status);
+    return reply;
+  }
+
+  /** Counts an observation, in the wire's words; the block holds the identity's slot. */
+  observe(slot: number, generation: number, words: string, now: number): Observation {
+    const told = core.observe(this.number, slot, generation, exchange.text(words), now);
+    if (told < 0) throw refused(told);
+    const numbers = exchange.numbers as unknown as [number, number, number, number];
+    const [fired, count, windowEndsInMs, replay] = numbers;
+    return { fired: fired === 1, count, windowEndsInMs, replay: replay === 1 };
+  }
+}
+
+function refused(code: number): TidegateError {
+  if (code === FULL) return storeFull();
+  return new TidegateError("closed", "the store was given back");
+}

@@ -1,0 +1,70 @@
+import type { Core } from "./exports.js";
+
+/** So many numbers are in the block, whatever they mean. */
+const NUMBERS = 16;
+/** What is longer is not written by hand. */
+const SHORT = 200;
+
+/** Hands texts to the module, and takes texts and numbers from it. Each call reads what it was given before it answers. */
+export class Exchange {
+  readonly #exports: () => Core;
+  #bytes = new Uint8Array();
+  #numbers = new Float64Array();
+
+  /** `exports` answers the module's, which may not be there yet. */
+  constructor(exports: () => Core) {
+    this.#exports = exports;
+  }
+
+  /** The block of numbers; memory that grew has left the old view without a buffer. */
+  get numbers(): Float64Array {
+    if (this.#numbers.length === 0) {
+      const at = this.#exports().numbers();
+      this.#numbers = new Float64Array(this.#exports().memory.buffer, at, NUMBERS);
+    }
+    return this.#numbers;
+  }
+
+  /** Hands over a text; answers its length in bytes. */
+  text(text: string): number {
+    if (text.length > SHORT) return this.#put([new TextEncoder().encode(text)]);
+    const at = this.#exports().given(text.length);
+    const bytes = this.#memory;
+    for (let index = 0; index < text.length; index += 1) {
+      const code = text.charCodeAt(index);
+      if (code > 0x7f) return this.#put([new TextEncoder().encode(text)]);
+      bytes[at + index] = code;
+    }
+    return text.length;
+  }
+
+  /** Hands over one after the other; answers their lengths in bytes, and -1 for what is left out. */
+  give(...values: (string | Uint8Array | undefined)[]): number[] {
+    const encode = (value: string | Uint8Array) =>
+      typeof value === "string" ? new TextEncoder().encode(value) : value;
+    const encoded = values.map((value) => (value === undefined ? undefined : encode(value)));
+    this.#put(encoded.filter((bytes) => bytes !== undefined));
+    return encoded.map((bytes) => bytes?.length ?? -1);
+  }
+
+  /** The text of that length that was answered. */
+  answer(length: number): string {
+    const at = this.#exports().answer();
+    return new TextDecoder().decode(this.#memory.subarray(at, at + length));
+  }
+
+  #put(values: Uint8Array[]): number {
+    const length = values.reduce((sum, { length }) => sum + length, 0);
+    let at = this.#exports().given(length);
+    for (const bytes of values) {
+      this.#memory.set(bytes, at);
+      at += bytes.length;
+    }
+    return length;
+  }
+
+  get #memory(): Uint8Array {
+    if (this.#bytes.length === 0) this.#bytes = new Uint8Array(this.#exports().memory.buffer);
+    return this.#bytes;
+  }
+}
