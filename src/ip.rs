@@ -130,9 +130,13 @@ fn v4_text(bytes: [u8; 4]) -> String {
 
 /// As RFC 5952 says: the longest run of zeros, the first of equals, is "::" if it is longer than one.
 fn v6_text(groups: [u16; 8]) -> String {
-    let run = |from: usize| groups.iter().skip(from).take_while(|group| **group == 0).count();
-    let longest = (0..8).rev().max_by_key(|from| run(*from)).unwrap_or(0);
-    let zeros = Some(run(longest)).filter(|zeros| *zeros > 1).unwrap_or(0);
+    let (mut longest, mut zeros, mut run) = (0_usize, 0_usize, 0_usize);
+    for (index, group) in groups.iter().enumerate() {
+        run = if *group == 0 { run.saturating_add(1) } else { 0 };
+        if run > zeros.max(1) {
+            (longest, zeros) = (index.saturating_add(1).saturating_sub(run), run);
+        }
+    }
     let after = longest.saturating_add(zeros);
     let mut text = String::new();
     for (index, group) in groups.into_iter().enumerate() {

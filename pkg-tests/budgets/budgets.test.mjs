@@ -21,7 +21,7 @@ const instructions = {
 
 /** Bytes with gzip. */
 const bytes = {
-  "js/dist/wasm/gen/core.wasm": 37_700,
+  "js/dist/wasm/gen/core.wasm": 37_000,
   "js/dist/wasm/gen/stores.wasm": 59_400,
   "target/worker/index_bg.wasm": 115_000,
 };

@@ -132,7 +132,6 @@ impl Shape {
         }
     }
 
-    #[inline(always)]
     pub(crate) fn view(&self, state: State, now: Timestamp, clock: Clock) -> View {
         each!(self, shape => shape.view(state, now, clock))
     }
@@ -200,12 +199,10 @@ impl Shape {
         each!(self, shape => decided!(shape, limit, state, cost, now, clock))
     }
 
-    #[inline(always)]
     pub(crate) fn fits(&self, view: &View, cost: u64) -> bool {
         each!(self, shape => shape.fits(view, cost))
     }
 
-    #[inline(always)]
     pub(crate) fn charge(&self, view: &mut View, cost: u64) {
         each!(self, shape => shape.charge(view, cost));
     }

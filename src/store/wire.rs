@@ -102,27 +102,32 @@ fn limit(text: &str) -> Option<Limit> {
 }
 
 fn message_op(letter: &str, rest: &str) -> Option<MessageOp> {
-    let (parts, count) = parts::<4>(rest, b';');
-    Some(match (letter, parts.get(..count)?) {
-        ("F", [ttl]) => MessageOp::First { ttl: span(ttl)? },
-        ("S", [ttl]) => MessageOp::Put { ttl: span(ttl)? },
-        ("L", [""]) => MessageOp::Look,
-        ("K", [token, lease, payload]) => {
-            let (token, lease) = (Tag::new(token)?, span(lease)?);
-            MessageOp::Claim { token, lease, payload: tag_or_none(payload)? }
-        }
-        ("W", [token, lease, payload]) => {
-            let (token, lease) = (Tag::new(token)?, span(lease)?);
-            MessageOp::Renew { token, lease, payload: tag_or_none(payload)? }
-        }
-        ("D", [token, ttl, payload, result]) => {
-            let (token, ttl) = (Tag::new(token)?, span(ttl)?);
-            let (payload, result) = (tag_or_none(payload)?, result_or_none(result)?);
-            MessageOp::Commit { token, ttl, result, payload }
-        }
-        ("E", [token]) => MessageOp::Release { token: Tag::new(token)? },
-        ("G", [""]) => MessageOp::Forget,
+    let ([first, second, payload, result], count) = parts(rest, b';');
+    let wanted = match letter {
+        "F" | "S" | "L" | "E" | "G" => 1,
+        "K" | "W" => 3,
+        "D" => 4,
         _ => return None,
+    };
+    if count != wanted {
+        return None;
+    }
+    Some(match letter {
+        "F" => MessageOp::First { ttl: span(first)? },
+        "S" => MessageOp::Put { ttl: span(first)? },
+        "L" => first.is_empty().then_some(MessageOp::Look)?,
+        "G" => first.is_empty().then_some(MessageOp::Forget)?,
+        "E" => MessageOp::Release { token: Tag::new(first)? },
+        _ => {
+            let (token, span, payload) = (Tag::new(first)?, span(second)?, tag_or_none(payload)?);
+            match letter {
+                "K" => MessageOp::Claim { token, lease: span, payload },
+                "W" => MessageOp::Renew { token, lease: span, payload },
+                _ => {
+                    MessageOp::Commit { token, ttl: span, result: result_or_none(result)?, payload }
+                }
+            }
+        }
     })
 }
 

@@ -110,8 +110,8 @@ impl MemoryTable {
         self.limits.peek(limiter, slot, cost, now)
     }
 
-    /// Runs [`Op::Reserve`], [`Op::Add`] or [`Op::GiveBack`] on a row, or on a key without one; answers its row,
-    /// if it has one now. No share means that the operation answers none.
+    /// Answers a tier's question on a row, or on a key without one; answers its row, if it has one now. No share
+    /// means that the question has none for an answer.
     pub fn tier(
         &mut self,
         limiter: LimiterId,
