@@ -49,6 +49,8 @@ export function limitsFrom(given: unknown, code: ErrorCode = "bad_policy"): Limi
       options: plain as unknown as LimitOptions[],
     };
   } catch (thrown) {
+    // Not of the core: there is no WebAssembly here, or no leave to use it.
+    if (thrown instanceof Error) throw thrown;
     throw policyError(thrown, list, code);
   }
 }

@@ -5,6 +5,8 @@ import { createHash } from "node:crypto";
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
+import { bundle } from "./bundle.mjs";
+import { mendGlue, publicTypes } from "./glue.mjs";
 import { sbom } from "./sbom.mjs";
 import { setup, wasmBindgenCommand, wasmEnvironment } from "./setup.mjs";
 import {
@@ -70,6 +72,7 @@ export function wasmInputs(...more) {
     "build.rs",
     "src",
     "package-lock.json",
+    "js/tools/glue.mjs",
     import.meta.filename,
     ...more,
   ]);
@@ -96,6 +99,7 @@ async function buildWasm() {
     "--out-dir",
     gen,
   ]);
+  mendGlue(gen);
   const wasm = join(gen, "tidegate_bg.wasm");
   await optimise(wasm, optimisation);
   const base64 = readFileSync(wasm).toString("base64");
@@ -117,6 +121,7 @@ function packageInputs() {
     scripts,
     "js/tsconfig.json",
     "js/package.json",
+    "js/tools/bundle.mjs",
     "js/tools/sbom.mjs",
     "Cargo.lock",
     "LICENSE",
@@ -132,24 +137,16 @@ async function buildPackage() {
     "-p",
     join(root, "js"),
   ]);
-  cpSync(join(gen, "tidegate_bg.wasm"), join(dist, "wasm/gen/tidegate_bg.wasm"));
-  const glue = readFileSync(join(gen, "tidegate.js"), "utf8");
-  writeFileSync(join(dist, "wasm/gen/tidegate.js"), shakeable(glue));
-  // Users' compilers read the glue's types, and must not need the newest library or the DOM's for them.
-  const types = readFileSync(join(gen, "tidegate.d.ts"), "utf8")
-    .replace(/^ *\[Symbol\.dispose\].*\n/gm, "")
-    .replace(/^export type InitInput[\s\S]*/m, "");
-  writeFileSync(join(dist, "wasm/gen/tidegate.d.ts"), types);
+  const glue = join(dist, "wasm/gen");
+  for (const name of ["tidegate.js", "tidegate_bg.wasm"]) cpSync(join(gen, name), join(glue, name));
+  const types = readFileSync(join(gen, "tidegate.d.ts"), "utf8");
+  writeFileSync(join(glue, "tidegate.d.ts"), publicTypes(types));
+  // Its text is in the loader then.
+  await bundle();
+  for (const name of ["bytes.js", "bytes.d.ts"]) rmSync(join(glue, name));
   writeFileSync(join(dist, "sbom.cdx.json"), `${JSON.stringify(sbom(), undefined, 2)}\n`);
   // npm packs what lies beside the manifest.
   for (const name of ["LICENSE", "README.md"]) cpSync(join(root, name), join(root, "js", name));
-}
-
-/** The glue, without what keeps bundlers from leaving out the classes that nobody uses: 5 KB less in a Worker. */
-function shakeable(glue) {
-  return glue
-    .replace(/^if \(Symbol\.dispose\) .*\n/gm, "")
-    .replaceAll(": new FinalizationRegistry(", ": /* @__PURE__ */ new FinalizationRegistry(");
 }
 
 /** The Lua text for whoever sends it, with the hash by which the server knows it. */

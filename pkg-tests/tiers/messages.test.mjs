@@ -174,7 +174,7 @@ test("a message's limit and claim are one call to the shared store, and none whe
 
 test("a claim that is answered here leaves nothing in wasm memory", async () => {
   const dist = new URL("../node_modules/tidegate/dist/", import.meta.url);
-  const { DRIVER } = await import(new URL("store.js", dist));
+  const { DRIVER } = await import(new URL("node/core.js", dist));
   const { MessageCall } = await import(new URL("wasm/inline.js", dist));
   const [store] = nodesOf(1, redis.shared().store, {});
   await new Deduplicator({ ttl: "1h", store }).run("id", () => 7);

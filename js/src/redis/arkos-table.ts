@@ -22,6 +22,8 @@ export class ArkosRedisTable implements ArkosGatewayStore {
   /** No prefix of a user's is empty. */
   readonly #counterKey: (key: string) => string;
   readonly #idKey: (key: string) => string;
+  readonly #counterField = keysOf(undefined, "", "l");
+  readonly #idField = keysOf(undefined, "", "m");
 
   constructor(batches: Batches, storePrefix: string | undefined) {
     this.#batches = batches;
@@ -31,7 +33,7 @@ export class ArkosRedisTable implements ArkosGatewayStore {
 
   async increment(key: string, windowMs: number): Promise<{ count: number; resetAt: number }> {
     checkKey(key, "key");
-    const [storeKey, place] = this.#place(key, this.#counterKey, counterField);
+    const [storeKey, place] = this.#place(key, this.#counterKey, this.#counterField);
     const op = `I;${windowOf(windowMs)}${place}`;
     return this.#guarded.must(() => this.#batches.add(storeKey, op, readHit));
   }
@@ -56,7 +58,7 @@ export class ArkosRedisTable implements ArkosGatewayStore {
 
   async #message(key: string, words: string): Promise<MessageReply> {
     checkKey(key, "key");
-    const [storeKey, place] = this.#place(key, this.#idKey, idField);
+    const [storeKey, place] = this.#place(key, this.#idKey, this.#idField);
     return this.#guarded.must(() => this.#batches.add(storeKey, words + place, readMessage));
   }
 
@@ -71,9 +73,6 @@ export class ArkosRedisTable implements ArkosGatewayStore {
     return [this.#counterKey(socket), `\n${fieldOf(key.slice(socket.length))}`];
   }
 }
-
-const counterField = keysOf(undefined, "", "l");
-const idField = keysOf(undefined, "", "m");
 
 function socketOf(key: string): string | undefined {
   return SOCKET.exec(key)?.[0];
