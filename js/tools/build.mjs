@@ -141,9 +141,7 @@ async function buildPackage() {
   for (const name of ["tidegate.js", "tidegate_bg.wasm"]) cpSync(join(gen, name), join(glue, name));
   const types = readFileSync(join(gen, "tidegate.d.ts"), "utf8");
   writeFileSync(join(glue, "tidegate.d.ts"), publicTypes(types));
-  // Its text is in the loader then.
   await bundle();
-  for (const name of ["bytes.js", "bytes.d.ts"]) rmSync(join(glue, name));
   writeFileSync(join(dist, "sbom.cdx.json"), `${JSON.stringify(sbom(), undefined, 2)}\n`);
   // npm packs what lies beside the manifest.
   for (const name of ["LICENSE", "README.md"]) cpSync(join(root, name), join(root, "js", name));

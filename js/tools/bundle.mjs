@@ -3,13 +3,14 @@
 // one, so they are given the modules themselves.
 
 import { readFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { build } from "esbuild";
 import { root } from "./shell.mjs";
 
 const dist = join(root, "js/dist");
 const main = "index.js";
-const loader = "wasm/inline.js";
+/** The module's bytes as text, which are there once for all. */
+const bytes = "wasm/gen/bytes.js";
 
 const options = {
   absWorkingDir: dist,
@@ -21,11 +22,8 @@ const options = {
   logLevel: "warning",
 };
 
-/** Makes the loader one file, and writes into dist/node one for each entry beside what they share. */
+/** Writes into dist/node a file for each entry, beside what they share. */
 export async function bundle() {
-  // Nobody reads the generated glue.
-  const oneFile = { entryPoints: [loader], outfile: loader, allowOverwrite: true, minify: true };
-  await build({ ...options, ...oneFile });
   const shared = await modulesBehind(main);
   await build({ ...options, stdin: reexported(shared), outfile: "node/core.js", ...without([]) });
   await build({
@@ -57,14 +55,17 @@ function reexported(files) {
   return { contents: lines.join("\n"), resolveDir: dist };
 }
 
-/** Leaves these files to node/core.js, and the loader of the module where it is. */
+/** Leaves these files to node/core.js, and the bytes where they are. */
 function without(files) {
   const places = new Map(files.map((file) => [join(dist, file), "./core.js"]));
-  places.set(join(dist, loader), `../${loader}`);
-  const placeOf = ({ path, resolveDir }) => {
-    const place = places.get(path === "#wasm" ? join(dist, loader) : resolve(resolveDir, path));
+  places.set(join(dist, bytes), `../${bytes}`);
+  const placeOf = async ({ path, pluginData, ...asked }, resolve) => {
+    if (pluginData === "resolving") return;
+    const found = await resolve(path, { ...asked, pluginData: "resolving" });
+    const place = places.get(found.path);
     return place && { path: place, external: true, sideEffects: false };
   };
-  const setup = ({ onResolve }) => onResolve({ filter: /^\.|^#wasm$/ }, placeOf);
+  const setup = ({ onResolve, resolve }) =>
+    onResolve({ filter: /^[.#]/ }, (asked) => placeOf(asked, resolve));
   return { plugins: [{ name: "without", setup }] };
 }

@@ -173,9 +173,8 @@ test("a message's limit and claim are one call to the shared store, and none whe
 });
 
 test("a claim that is answered here leaves nothing in wasm memory", async () => {
-  const dist = new URL("../node_modules/tidegate/dist/", import.meta.url);
-  const { DRIVER } = await import(new URL("node/core.js", dist));
-  const { MessageCall } = await import(new URL("wasm/inline.js", dist));
+  const core = new URL("../node_modules/tidegate/dist/node/core.js", import.meta.url);
+  const { DRIVER, MessageCall } = await import(core);
   const [store] = nodesOf(1, redis.shared().store, {});
   await new Deduplicator({ ttl: "1h", store }).run("id", () => 7);
   const { free } = MessageCall.prototype;
