@@ -8,6 +8,8 @@ import { join } from "node:path";
 import { build } from "esbuild";
 import workerd from "workerd";
 
+const CONFIG = "config.capnp";
+
 /** A module and all that it imports in one file, as tools for Workers bundle it; WebAssembly stays beside it. */
 export async function bundleWorker(source, resolveDir, outdir) {
   const { warnings } = await build({
@@ -37,17 +39,35 @@ export async function bundleWorker(source, resolveDir, outdir) {
  * @param options.config more of its configuration: `durableObjectNamespaces = […], durableObjectStorage = (inMemory = void)`
  */
 export async function startWorker(source, resolveDir, options = {}) {
+  const directory = await buildWorker(source, resolveDir, options);
+  const remove = () => rmSync(directory, { recursive: true, force: true });
+  try {
+    const worker = await runWorker(directory);
+    const { stop } = worker;
+    return Object.assign(worker, { stop: () => stop().then(remove) });
+  } catch (error) {
+    remove();
+    throw error;
+  }
+}
+
+/** Writes what workerd needs for a Worker into a new directory, and answers that. */
+export async function buildWorker(source, resolveDir, options = {}) {
   const directory = mkdtempSync(join(tmpdir(), "tidegate-workerd-"));
   await bundleWorker(source, resolveDir, directory);
-  const config = join(directory, "config.capnp");
-  writeFileSync(config, configOf(directory, options));
-  const child = spawn(workerd.default, ["serve", "--control-fd=3", config], {
+  writeFileSync(join(directory, CONFIG), configOf(directory, options));
+  return directory;
+}
+
+/** Starts the Worker of such a directory. */
+export async function runWorker(directory) {
+  const child = spawn(workerd.default, ["serve", "--control-fd=3", join(directory, CONFIG)], {
     stdio: ["ignore", "pipe", "pipe", "pipe"],
   });
   const kill = () => child.kill("SIGKILL");
   process.once("exit", kill);
   child.once("exit", () => process.off("exit", kill));
-  const worker = { url: "", pid: child.pid, output: "", stop: () => stop(child, directory) };
+  const worker = { url: "", pid: child.pid, output: "", stop: () => stop(child) };
   for (const stream of [child.stdout, child.stderr]) {
     stream.on("data", (text) => {
       worker.output += text;
@@ -109,12 +129,11 @@ function listening(child, worker) {
   });
 }
 
-async function stop(child, directory) {
+async function stop(child) {
   if (child.exitCode === null) {
     const ended = once(child, "exit");
     // Asked kindly it would wait for what its requests wait for.
     child.kill("SIGKILL");
     await ended;
   }
-  rmSync(directory, { recursive: true, force: true });
 }

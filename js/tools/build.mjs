@@ -5,6 +5,7 @@ import { createHash } from "node:crypto";
 import { cpSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
+import { bundle } from "./bundle.mjs";
 import { sbom } from "./sbom.mjs";
 import { setup, wasmBindgenCommand, wasmEnvironment } from "./setup.mjs";
 import {
@@ -126,6 +127,7 @@ function packageInputs() {
     scripts,
     "js/tsconfig.json",
     "js/package.json",
+    "js/tools/bundle.mjs",
     "js/tools/sbom.mjs",
     "Cargo.lock",
     "LICENSE",
@@ -148,6 +150,7 @@ async function buildPackage() {
   for (const name of modules) {
     cpSync(join(gen, `${name}.wasm`), join(dist, `wasm/gen/${name}.wasm`));
   }
+  await bundle();
   writeFileSync(join(dist, "sbom.cdx.json"), `${JSON.stringify(sbom(), undefined, 2)}\n`);
   // npm packs what lies beside the manifest.
   for (const name of ["LICENSE", "README.md"]) cpSync(join(root, name), join(root, "js", name));

@@ -5,7 +5,7 @@
 import { MemoryStore as ExpressStore } from "express-rate-limit";
 import { RateLimiter } from "limiter";
 import { RateLimiterMemory } from "rate-limiter-flexible";
-import { Deduplicator, Limiter, MemoryStore, TieredStore } from "../../js/dist/index.js";
+import { Deduplicator, Limiter, MemoryStore, TieredStore } from "../../js/dist/node/index.js";
 
 const WINDOW_MS = 20 * 86_400_000;
 /** More than any key is called, and so little that no key is whole again before the run ends. */

@@ -1,7 +1,7 @@
 // How often each mode of tiers asks the store that is shared, and writes it as JSON: calls one after the other, on keys
 // that take turns.
 
-import { Limiter, storeFrom, TieredStore } from "../../js/dist/index.js";
+import { Limiter, storeFrom, TieredStore } from "../../js/dist/node/index.js";
 import { ROOMY } from "./contestants.mjs";
 import { shuffledKeysOf } from "./measure.mjs";
 

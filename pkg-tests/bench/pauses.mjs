@@ -5,7 +5,7 @@
 //   node --no-incremental-marking --max-old-space-size=8192 pkg-tests/bench/pauses.mjs [handles] [strings]
 
 import { PerformanceObserver, performance } from "node:perf_hooks";
-import { Limiter, MemoryStore } from "../../js/dist/index.js";
+import { Limiter, MemoryStore } from "../../js/dist/node/index.js";
 
 const [handleCount = 10_000_000, stringCount = 1_000_000] = process.argv.slice(2).map(Number);
 const LONG_MS = 1;

@@ -1,8 +1,8 @@
 // Who asks a server in the benches, and what the server tells of itself.
 
 import { RateLimiterRedis } from "rate-limiter-flexible";
-import { Limiter } from "../../js/dist/index.js";
-import { RedisStore } from "../../js/dist/redis.js";
+import { Limiter } from "../../js/dist/node/index.js";
+import { RedisStore } from "../../js/dist/node/redis.js";
 
 const WINDOW_S = 20 * 86_400;
 /** More than any key is called, and so little that no key is whole again before the run ends. */

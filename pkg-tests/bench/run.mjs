@@ -1,11 +1,12 @@
 // npm run bench: builds, measures each row in a process of its own, and prints one table. Part of a row's
 // name chooses rows: "npm run bench -- denied". With "pauses" the pauses alone are measured, with "redis" the
-// decisions on a server, with "size" what a Worker uploads.
+// decisions on a server, with "size" what a Worker uploads, with "startup" how long programs and Workers take to start.
 
 import { join } from "node:path";
 import { build } from "../../js/tools/build.mjs";
 import { setup } from "../../js/tools/setup.mjs";
 import { main, root, run } from "../../js/tools/shell.mjs";
+import { pack } from "../pack.mjs";
 import { keepers } from "./contestants.mjs";
 import { rows } from "./rows.mjs";
 
@@ -96,16 +97,22 @@ async function gateway() {
   console.log(`\n${(await run(process.execPath, [here("gateway.mjs")])).trimEnd()}`);
 }
 
-const APART = ["pauses", "redis", "gateway", "size"];
+async function startup() {
+  console.log(`\n${(await run(process.execPath, [here("startup.mjs")])).trimEnd()}`);
+}
+
+const APART = ["pauses", "redis", "gateway", "size", "startup"];
 
 await main(import.meta, async () => {
   const part = process.argv[2] ?? "";
   await setup();
   await build();
+  await pack();
   if (!APART.includes(part)) await table((name) => name.includes(part));
   if (part === "" || "tiers".includes(part)) await operations();
   if (part === "") await bytes();
   if (part === "" || part === "size") await size();
+  if (part === "" || part === "startup") await startup();
   if (part === "" || part === "redis") await redis();
   if (part === "" || part === "gateway") await gateway();
   if (part === "" || part === "pauses") await pauses();

@@ -173,9 +173,8 @@ test("a message's limit and claim are one call to the shared store, and none whe
 });
 
 test("claims leave nothing in wasm memory, whoever answers them", async () => {
-  const dist = new URL("../node_modules/tidegate/dist/", import.meta.url);
-  const { DRIVER } = await import(new URL("store.js", dist));
-  const { stores } = await import(new URL("stores.js", dist));
+  const core = new URL("../node_modules/tidegate/dist/node/core.js", import.meta.url);
+  const { DRIVER, stores } = await import(core);
   const [store] = nodesOf(1, sharedMap().store, {});
   await new Deduplicator({ ttl: "1h", store }).run("done", () => 7);
   const messages = store[DRIVER].messages("tg", 500);
