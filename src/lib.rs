@@ -63,7 +63,7 @@ pub use limit::{
     Reason, SHARES, Shape, Share, SlidingWindow, State,
 };
 pub use store::{
-    Answer, Call, Cas, CasStore, Full, Key, Kind, LimiterId, MemoryStore, MemoryTable, OnFull,
-    Slot, Store, redis, shard, tier, wire,
+    Answer, Call, Cas, CasStore, Full, Key, Kind, Limiter, LimiterId, MemoryStore, MemoryTable,
+    OnFull, Slot, Store, redis, shard, tier, wire,
 };
 pub use time::{Clock, Millis, Timestamp};

@@ -63,7 +63,7 @@ impl View {
 }
 
 /// The arithmetic of one limit: an algorithm with its validated numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Shape {
     /// Leaky bucket, token bucket, GCRA.
     Bucket(LeakyBucket),

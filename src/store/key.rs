@@ -20,6 +20,17 @@ pub enum Kind {
     Burst,
 }
 
+impl Kind {
+    /// What stands in a key for it: before a text, and before the hash of a long one.
+    const fn marks(self) -> [&'static str; 2] {
+        match self {
+            Self::Limit => [":l:", ":l#:"],
+            Self::Message => [":m:", ":m#:"],
+            Self::Burst => [":b:", ":b#:"],
+        }
+    }
+}
+
 /// The key under which a store keeps a record.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Key(Box<str>);
@@ -66,11 +77,7 @@ impl Key {
     }
 
     fn join(prefix: &str, kind: Kind, key: &[u8]) -> Self {
-        let (kind, long) = match kind {
-            Kind::Limit => (":l:", ":l#:"),
-            Kind::Message => (":m:", ":m#:"),
-            Kind::Burst => (":b:", ":b#:"),
-        };
+        let [kind, long] = kind.marks();
         let text = escape(key, false);
         let joined = if text.len() > MAX_KEY_CHARS {
             [prefix, long, &digest::short(key)].concat()
@@ -78,6 +85,24 @@ impl Key {
             [prefix, kind, &text].concat()
         };
         Self(joined.into())
+    }
+
+    /// What stands before a caller's own text wherever that [is plain](Self::is_plain).
+    pub(crate) fn head(prefix: &str, kind: Kind) -> String {
+        let [kind, _] = kind.marks();
+        [&prefix_text(prefix.as_bytes()), kind].concat()
+    }
+
+    /// Whether a caller's own text stands in a key as it is.
+    pub(crate) fn is_plain(own: &str) -> bool {
+        own.len() <= MAX_KEY_CHARS && own.bytes().all(is_plain)
+    }
+
+    /// A key's text as its head and what is behind it.
+    pub(crate) fn parts(text: &[u8]) -> (&[u8], &[u8]) {
+        let mut colons = text.iter().enumerate().filter(|(_, byte)| **byte == b':');
+        let head = colons.nth(1).map_or(0, |(at, _)| at.saturating_add(1));
+        text.split_at_checked(head).unwrap_or((text, &[]))
     }
 
     /// Whether this is a key of the prefix, or of one below it: `prefix/…`, or a store's own before others.
@@ -105,8 +130,7 @@ fn prefix_text(prefix: &[u8]) -> String {
 fn escape(bytes: &[u8], parting: bool) -> String {
     let mut text = String::with_capacity(bytes.len());
     for byte in bytes {
-        let plain = matches!(byte, 0x20..0x7f) && !matches!(byte, b'%' | b'{' | b'}');
-        if plain && !(parting && matches!(byte, b':' | b'/')) {
+        if is_plain(*byte) && !(parting && matches!(byte, b':' | b'/')) {
             text.push(char::from(*byte));
         } else {
             text.push('%');
@@ -114,6 +138,10 @@ fn escape(bytes: &[u8], parting: bool) -> String {
         }
     }
     text
+}
+
+const fn is_plain(byte: u8) -> bool {
+    matches!(byte, 0x20..0x7f) && !matches!(byte, b'%' | b'{' | b'}')
 }
 
 fn hex_digit(value: u8) -> char {

@@ -23,7 +23,7 @@ pub(crate) use cas::{MAX_TRIES, plan};
 #[cfg(any(test, feature = "worker"))]
 pub(crate) use key::push_wtf8;
 pub use key::{Key, Kind};
-pub use memory::{LimiterId, MemoryStore, MemoryTable, OnFull};
+pub use memory::{Limiter, LimiterId, MemoryStore, MemoryTable, OnFull};
 pub use slots::{Full, Slot};
 
 use core::future::Future;
