@@ -4,21 +4,27 @@
 //! of cells, then for the key's text and its row, which are of one number and so come at once.
 
 use core::hash::{BuildHasher, Hasher};
-use std::hash::{DefaultHasher, RandomState};
+#[cfg(target_family = "wasm")]
+use std::hash::RandomState;
+
+#[cfg(not(target_family = "wasm"))]
+use foldhash::fast::RandomState;
 
 use super::Slot;
 use crate::store::key::Key;
 
-/// What makes a process's hashes. They are SipHash with a secret, so nobody can choose keys that meet.
+/// What a store's hashes begin with, a secret: nobody can choose keys that meet.
 #[derive(Clone, Default)]
 pub(super) struct Seed(RandomState);
 
 impl Seed {
-    /// What the keys with that head have in common.
-    pub(super) fn begun(&self, head: &[u8]) -> DefaultHasher {
+    #[inline]
+    pub(super) fn hash(&self, bytes: &[u8]) -> u32 {
         let mut hasher = self.0.build_hasher();
-        hasher.write(head);
-        hasher
+        hasher.write(bytes);
+        #[allow(clippy::cast_possible_truncation, reason = "half of its bits are as good")]
+        let half = hasher.finish() as u32;
+        half
     }
 
     pub(super) fn sought<'a>(&self, key: &'a Key) -> Sought<'a> {
@@ -27,7 +33,13 @@ impl Seed {
 
     fn sought_text<'a>(&self, text: &'a [u8]) -> Sought<'a> {
         let (head, own) = Key::parts(text);
-        Sought::new(self.begun(head), head, own)
+        self.sought_parts(head, self.hash(head), own)
+    }
+
+    /// A key of a head, whose hash is known, and of the caller's own text behind it, where that is plain.
+    #[inline]
+    pub(super) fn sought_parts<'a>(&self, head: &'a [u8], hash: u32, own: &'a [u8]) -> Sought<'a> {
+        Sought { hash: hash ^ self.hash(own), head, own }
     }
 }
 
@@ -37,16 +49,6 @@ pub(super) struct Sought<'a> {
     hash: u32,
     head: &'a [u8],
     own: &'a [u8],
-}
-
-impl<'a> Sought<'a> {
-    /// The key of a head and of the caller's own text behind it, where that is plain.
-    #[inline]
-    pub(super) fn new(mut begun: DefaultHasher, head: &'a [u8], own: &'a [u8]) -> Self {
-        begun.write(own);
-        #[allow(clippy::cast_possible_truncation, reason = "half of its bits are as good")]
-        Self { hash: begun.finish() as u32, head, own }
-    }
 }
 
 #[derive(Clone, Copy)]
@@ -240,9 +242,27 @@ impl Text {
 
     #[inline]
     fn is(&self, key: Sought<'_>) -> bool {
-        let rest = self.as_bytes().strip_prefix(key.head);
-        rest.is_some_and(|rest| rest == key.own)
+        let parts = self.as_bytes().split_at_checked(key.head.len());
+        parts.is_some_and(|(head, own)| same(own, key.own) && same(head, key.head))
     }
+}
+
+/// Whether they are equal. Short ones are compared in place, as the numbers that their first and last bytes are: to call
+/// what compares long ones takes longer than that.
+#[inline]
+fn same(some: &[u8], other: &[u8]) -> bool {
+    some.len() == other.len()
+        && match some.len() {
+            ..4 => some.iter().eq(other),
+            4..8 => ends::<4>(some) == ends::<4>(other),
+            8..=16 => ends::<8>(some) == ends::<8>(other),
+            17.. => some == other,
+        }
+}
+
+#[inline(always)]
+fn ends<const N: usize>(bytes: &[u8]) -> (Option<&[u8; N]>, Option<&[u8; N]>) {
+    (bytes.first_chunk(), bytes.last_chunk())
 }
 
 #[cfg(test)]
@@ -288,12 +308,26 @@ mod tests {
     }
 
     #[test]
+    fn texts_that_differ_in_one_byte_are_not_the_same() {
+        for len in 0..40 {
+            let text = vec![b'k'; len];
+            assert!(same(&text, &text.clone()) && !same(&text, &vec![b'k'; len + 1]));
+            for at in 0..len {
+                let mut other = text.clone();
+                other[at] = b'l';
+                assert!(!same(&text, &other), "at {at} of {len}");
+            }
+        }
+    }
+
+    #[test]
     fn a_key_is_the_same_in_one_piece_and_in_two() {
         let seed = Seed::default();
         for own in ["user:42", "", "::", &"k".repeat(150)] {
             let key = Key::new("a:b", crate::store::Kind::Limit, own);
             let (head, whole) = (Key::head("a:b", crate::store::Kind::Limit), seed.sought(&key));
-            let parts = Sought::new(seed.begun(head.as_bytes()), head.as_bytes(), own.as_bytes());
+            let head = head.as_bytes();
+            let parts = seed.sought_parts(head, seed.hash(head), own.as_bytes());
             assert_eq!(whole.hash, parts.hash);
             assert!(Text::of(whole).is(parts) && Text::of(parts).is(whole));
         }

@@ -1,7 +1,6 @@
 //! Limits by key in a memory store, for who asks about many keys.
 
 use core::ops::Deref;
-use std::hash::DefaultHasher;
 
 use super::index::Sought;
 use super::{LimiterId, MemoryStore};
@@ -36,7 +35,7 @@ pub struct Limiter<S> {
     id: LimiterId,
     prefix: Box<str>,
     head: Box<[u8]>,
-    begun: DefaultHasher,
+    hash: u32,
 }
 
 impl<S, C> Limiter<S>
@@ -48,35 +47,37 @@ where
     #[must_use]
     pub fn new(store: S, prefix: &str, limits: &Limits) -> Self {
         let head = Key::head(prefix, Kind::Limit).into_bytes().into_boxed_slice();
-        let begun = store.seed().begun(&head);
+        let hash = store.seed().hash(&head);
         let id = store.locked(|inner, _| inner.limiter(limits));
-        Self { store, id, prefix: prefix.into(), head, begun }
+        Self { store, id, prefix: prefix.into(), head, hash }
     }
 
     /// Charges `cost` to the key, or tells when it fits.
-    #[inline]
     pub fn consume(&self, key: &str, cost: u64) -> Decision {
-        self.sought(key, |store, key| {
-            store.locked(|inner, now| inner.consume(key, self.id, cost, now))
-        })
+        let escaped = self.escaped(key);
+        let key = self.sought(key, escaped.as_ref());
+        self.store.locked(|inner, now| inner.consume(key, self.id, cost, now))
     }
 
     /// As [`consume`](Self::consume), for who asks no more than whether, and why not.
-    #[inline]
     pub fn try_consume(&self, key: &str, cost: u64) -> Reason {
-        self.sought(key, |store, key| {
-            store.locked(|inner, now| inner.try_consume(key, self.id, cost, now))
-        })
+        let escaped = self.escaped(key);
+        let key = self.sought(key, escaped.as_ref());
+        self.store.locked(|inner, now| inner.try_consume(key, self.id, cost, now))
     }
 
-    /// A plain key is looked for as it came, any other as it is escaped or hashed.
+    /// The key of a text that does not stand in it as it is.
     #[inline]
-    fn sought<T>(&self, key: &str, step: impl FnOnce(&S::Target, Sought<'_>) -> T) -> T {
-        if Key::is_plain(key) {
-            let sought = Sought::new(self.begun.clone(), &self.head, key.as_bytes());
-            return step(&self.store, sought);
+    fn escaped(&self, key: &str) -> Option<Key> {
+        (!Key::is_plain(key)).then(|| Key::new(&self.prefix, Kind::Limit, key))
+    }
+
+    #[inline]
+    fn sought<'a>(&'a self, key: &'a str, escaped: Option<&'a Key>) -> Sought<'a> {
+        let seed = self.store.seed();
+        match escaped {
+            Some(key) => seed.sought(key),
+            None => seed.sought_parts(&self.head, self.hash, key.as_bytes()),
         }
-        let key = Key::new(&self.prefix, Kind::Limit, key);
-        step(&self.store, self.store.seed().sought(&key))
     }
 }

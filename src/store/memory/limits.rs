@@ -158,6 +158,7 @@ impl LimitTable {
         self.consume(limiter, slot, cost, now).map(|decision| decision.reason)
     }
 
+    #[inline]
     pub(super) fn consume(
         &mut self,
         limiter: LimiterId,
@@ -168,6 +169,16 @@ impl LimitTable {
         if let Some((limit, row)) = self.plain(limiter, slot) {
             return Some(limit.consume(&mut row.state, cost, now, CLOCK));
         }
+        self.consume_beside(limiter, slot, cost, now)
+    }
+
+    fn consume_beside(
+        &mut self,
+        limiter: LimiterId,
+        slot: Slot,
+        cost: u64,
+        now: Timestamp,
+    ) -> Option<Decision> {
         self.held(slot)?;
         let limits = self.limits(limiter)?.clone();
         self.change(slot, now, |record| record.consume(&limits, cost, now, CLOCK).0)

@@ -79,6 +79,7 @@ impl MemoryTable {
     }
 
     /// Consumes on a row; `None` when the slot is stale.
+    #[inline]
     pub fn consume(
         &mut self,
         limiter: LimiterId,
@@ -232,6 +233,7 @@ impl MemoryTable {
     }
 
     /// A limit's slot freed since last asked: the index has to forget it.
+    #[inline]
     pub fn freed_limit(&mut self) -> Option<u32> {
         self.limits.take_freed()
     }

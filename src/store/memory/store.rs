@@ -46,7 +46,11 @@ impl<C: Fn() -> Timestamp> MemoryStore<C> {
     /// [`Error::Full`] when a new key finds no room, [`Error::Unsupported`] for what is another store's.
     pub fn call(&self, call: &Call<'_>) -> Answer<Infallible> {
         let key = self.seed.sought(call.key);
-        self.locked(|inner, now| inner.run(key, &call.op, now))
+        self.locked(|inner, now| {
+            let answer = inner.run(key, &call.op, now);
+            inner.forget_freed();
+            answer
+        })
     }
 
     pub(super) const fn seed(&self) -> &Seed {
@@ -58,9 +62,7 @@ impl<C: Fn() -> Timestamp> MemoryStore<C> {
     pub(super) fn locked<T>(&self, step: impl FnOnce(&mut Indexed, Timestamp) -> T) -> T {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let now = (self.now)();
-        let answer = step(&mut inner, now);
-        inner.forget_freed();
-        answer
+        step(&mut inner, now)
     }
 }
 
@@ -165,9 +167,13 @@ impl Indexed {
         cost: u64,
         now: Timestamp,
     ) -> Decision {
-        let slot = self.limits.get(key);
-        let known = slot.and_then(|slot| self.table.consume(limiter, slot, cost, now));
-        known.unwrap_or_else(|| self.consume_new(key, limiter, cost, now))
+        if let Some(slot) = self.limits.get(key)
+            && let Some(decision) = self.table.consume(limiter, slot, cost, now)
+        {
+            self.forget_limits();
+            return decision;
+        }
+        self.consume_new(key, limiter, cost, now)
     }
 
     #[inline]
@@ -178,9 +184,13 @@ impl Indexed {
         cost: u64,
         now: Timestamp,
     ) -> Reason {
-        let slot = self.limits.get(key);
-        let known = slot.and_then(|slot| self.table.try_consume(limiter, slot, cost, now));
-        known.unwrap_or_else(|| self.consume_new(key, limiter, cost, now).reason)
+        if let Some(slot) = self.limits.get(key)
+            && let Some(reason) = self.table.try_consume(limiter, slot, cost, now)
+        {
+            self.forget_limits();
+            return reason;
+        }
+        self.consume_new(key, limiter, cost, now).reason
     }
 
     #[cold]
@@ -198,7 +208,7 @@ impl Indexed {
 
     /// Notes where a key is. The rows that made room for it are forgotten first: it may be in the place of one.
     fn placed(&mut self, key: Sought<'_>, placed: Option<Slot>) {
-        self.forget_freed();
+        self.forget_limits();
         if let Some(slot) = placed {
             self.limits.set(key, slot);
         }
@@ -214,10 +224,14 @@ impl Indexed {
     }
 
     #[inline]
-    fn forget_freed(&mut self) {
+    fn forget_limits(&mut self) {
         while let Some(slot) = self.table.freed_limit() {
             self.limits.forget(slot, &self.seed);
         }
+    }
+
+    fn forget_freed(&mut self) {
+        self.forget_limits();
         while let Some(slot) = self.table.freed_message() {
             self.messages.forget(slot, &self.seed);
         }

@@ -22,7 +22,7 @@ use tidegate::{
 
 const PER_MINUTE: u32 = 60;
 const MOST_KEYS: u32 = 2_000_000;
-const ROUNDS: usize = 15;
+const ROUNDS: usize = 9;
 /// The fewest calls of a round.
 const CALLS: usize = 100_000;
 
