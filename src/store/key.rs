@@ -45,6 +45,9 @@ impl Key {
     /// ```
     #[must_use]
     pub fn new(prefix: &str, kind: Kind, key: &str) -> Self {
+        if Self::is_plain(key) {
+            return Self([&Self::head(prefix, kind), key].concat().into());
+        }
         Self::join(&prefix_text(prefix.as_bytes()), kind, key.as_bytes())
     }
 

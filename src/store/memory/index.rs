@@ -44,7 +44,6 @@ impl Seed {
 }
 
 /// A key that is looked for, in its two parts.
-#[derive(Clone, Copy)]
 pub(super) struct Sought<'a> {
     hash: u32,
     head: &'a [u8],
@@ -79,13 +78,14 @@ pub(super) struct Index {
 impl Index {
     const FEWEST_CELLS: usize = 16;
 
-    pub(super) fn get(&self, key: Sought<'_>) -> Option<Slot> {
+    #[inline(always)]
+    pub(super) fn get(&self, key: &Sought<'_>) -> Option<Slot> {
         let cell = self.cells.get(self.find(key)?)?;
         // Whatever is there: the index is always told which slots were freed.
         Some(Slot { index: cell.slot, generation: Slot::ANY })
     }
 
-    pub(super) fn set(&mut self, key: Sought<'_>, slot: Slot) {
+    pub(super) fn set(&mut self, key: &Sought<'_>, slot: Slot) {
         let index = slot.index as usize;
         if self.texts.len() <= index {
             self.texts.resize_with(index.saturating_add(1), Text::default);
@@ -114,8 +114,8 @@ impl Index {
         }
     }
 
-    #[inline]
-    fn find(&self, key: Sought<'_>) -> Option<usize> {
+    #[inline(always)]
+    fn find(&self, key: &Sought<'_>) -> Option<usize> {
         self.search(key.hash, |cell| {
             cell.hash == key.hash
                 && self.texts.get(cell.slot as usize).is_some_and(|text| text.is(key))
@@ -123,7 +123,7 @@ impl Index {
     }
 
     /// The first cell of that hash's, up to a vacant one, that is wanted.
-    #[inline]
+    #[inline(always)]
     fn search(&self, hash: u32, wanted: impl Fn(Cell) -> bool) -> Option<usize> {
         let mut at = self.home(hash);
         loop {
@@ -221,7 +221,7 @@ impl Default for Text {
 }
 
 impl Text {
-    fn of(key: Sought<'_>) -> Self {
+    fn of(key: &Sought<'_>) -> Self {
         let text = [key.head, key.own].concat();
         let mut bytes = [0; SHORT];
         match (bytes.get_mut(..text.len()), u8::try_from(text.len())) {
@@ -241,7 +241,7 @@ impl Text {
     }
 
     #[inline]
-    fn is(&self, key: Sought<'_>) -> bool {
+    fn is(&self, key: &Sought<'_>) -> bool {
         let parts = self.as_bytes().split_at_checked(key.head.len());
         parts.is_some_and(|(head, own)| same(own, key.own) && same(head, key.head))
     }
@@ -279,7 +279,7 @@ mod tests {
     }
 
     fn of(index: &Index, own: &str, key: u32) -> Option<u32> {
-        index.get(sought(key, own)).map(|slot| slot.index)
+        index.get(&sought(key, own)).map(|slot| slot.index)
     }
 
     #[test]
@@ -293,7 +293,7 @@ mod tests {
                 // A slot is given to one key at a time.
                 let slot = 39 - key;
                 if adds {
-                    index.set(sought(key, &names[key as usize]), Slot { index: slot, generation: 1 });
+                    index.set(&sought(key, &names[key as usize]), Slot { index: slot, generation: 1 });
                     slots.insert(key, slot);
                 } else {
                     index.forget_hashed(slot, u32::MAX - key % 5);
@@ -329,7 +329,7 @@ mod tests {
             let head = head.as_bytes();
             let parts = seed.sought_parts(head, seed.hash(head), own.as_bytes());
             assert_eq!(whole.hash, parts.hash);
-            assert!(Text::of(whole).is(parts) && Text::of(parts).is(whole));
+            assert!(Text::of(&whole).is(&parts) && Text::of(&parts).is(&whole));
         }
     }
 }

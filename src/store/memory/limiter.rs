@@ -56,14 +56,14 @@ where
     pub fn consume(&self, key: &str, cost: u64) -> Decision {
         let escaped = self.escaped(key);
         let key = self.sought(key, escaped.as_ref());
-        self.store.locked(|inner, now| inner.consume(key, self.id, cost, now))
+        self.store.locked(|inner, now| inner.consume(&key, self.id, cost, now))
     }
 
     /// As [`consume`](Self::consume), for who asks no more than whether, and why not.
     pub fn try_consume(&self, key: &str, cost: u64) -> Reason {
         let escaped = self.escaped(key);
         let key = self.sought(key, escaped.as_ref());
-        self.store.locked(|inner, now| inner.try_consume(key, self.id, cost, now))
+        self.store.locked(|inner, now| inner.try_consume(&key, self.id, cost, now))
     }
 
     /// The key of a text that does not stand in it as it is.

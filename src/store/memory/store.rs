@@ -47,7 +47,7 @@ impl<C: Fn() -> Timestamp> MemoryStore<C> {
     pub fn call(&self, call: &Call<'_>) -> Answer<Infallible> {
         let key = self.seed.sought(call.key);
         self.locked(|inner, now| {
-            let answer = inner.run(key, &call.op, now);
+            let answer = inner.run(&key, &call.op, now);
             inner.forget_freed();
             answer
         })
@@ -76,7 +76,7 @@ pub(super) struct Indexed {
 }
 
 impl Indexed {
-    fn run(&mut self, key: Sought<'_>, op: &Op<'_>, now: Timestamp) -> Answer<Infallible> {
+    fn run(&mut self, key: &Sought<'_>, op: &Op<'_>, now: Timestamp) -> Answer<Infallible> {
         match op {
             Op::Consume { limits, cost } => {
                 let limiter = self.limiter(limits);
@@ -120,7 +120,7 @@ impl Indexed {
 
     fn tier(
         &mut self,
-        key: Sought<'_>,
+        key: &Sought<'_>,
         limits: &Limits,
         question: Question,
         now: Timestamp,
@@ -135,7 +135,7 @@ impl Indexed {
     }
 
     /// The operations on a key's limits that answer nothing.
-    fn change(&mut self, key: Sought<'_>, op: &Op<'_>, now: Timestamp) -> Answer<Infallible> {
+    fn change(&mut self, key: &Sought<'_>, op: &Op<'_>, now: Timestamp) -> Answer<Infallible> {
         let slot = self.limits.get(key);
         match (op, slot) {
             (Op::Block { duration }, _) => {
@@ -162,7 +162,7 @@ impl Indexed {
     #[inline]
     pub(super) fn consume(
         &mut self,
-        key: Sought<'_>,
+        key: &Sought<'_>,
         limiter: LimiterId,
         cost: u64,
         now: Timestamp,
@@ -179,7 +179,7 @@ impl Indexed {
     #[inline]
     pub(super) fn try_consume(
         &mut self,
-        key: Sought<'_>,
+        key: &Sought<'_>,
         limiter: LimiterId,
         cost: u64,
         now: Timestamp,
@@ -196,7 +196,7 @@ impl Indexed {
     #[cold]
     fn consume_new(
         &mut self,
-        key: Sought<'_>,
+        key: &Sought<'_>,
         limiter: LimiterId,
         cost: u64,
         now: Timestamp,
@@ -207,7 +207,7 @@ impl Indexed {
     }
 
     /// Notes where a key is. The rows that made room for it are forgotten first: it may be in the place of one.
-    fn placed(&mut self, key: Sought<'_>, placed: Option<Slot>) {
+    fn placed(&mut self, key: &Sought<'_>, placed: Option<Slot>) {
         self.forget_limits();
         if let Some(slot) = placed {
             self.limits.set(key, slot);

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Instant, SystemTime};
 
 use governor::clock::MonotonicClock;
+use governor::middleware::StateInformationMiddleware;
 use governor::{Quota, RateLimiter};
 use throttlecrab::AdaptiveStore;
 use tidegate::op::Op;
@@ -53,6 +54,7 @@ fn shared() -> Vec<Contestant> {
     let reasons = Limiter::new(store(counter()), "tg", &limits());
     let map = RateLimiter::hashmap(quota());
     let dashmap = RateLimiter::dashmap(quota());
+    let telling = RateLimiter::dashmap(quota()).with_middleware::<StateInformationMiddleware>();
     vec![
         contestant("tidegate consume, counter", move |key| limiter.consume(key, 1).allowed()),
         contestant("tidegate try_consume, counter", move |key| {
@@ -61,6 +63,9 @@ fn shared() -> Vec<Contestant> {
         contestant("governor, a map, counter", move |key| map.check_key(key).is_ok()),
         contestant("governor, a concurrent map, counter", move |key| {
             dashmap.check_key(key).is_ok()
+        }),
+        contestant("governor that tells what is left, counter", move |key| {
+            telling.check_key(key).is_ok_and(|state| state.remaining_burst_capacity() > 0)
         }),
     ]
 }
