@@ -222,14 +222,15 @@ impl Default for Text {
 
 impl Text {
     fn of(key: &Sought<'_>) -> Self {
-        let text = [key.head, key.own].concat();
+        let len = key.head.len().saturating_add(key.own.len());
         let mut bytes = [0; SHORT];
-        match (bytes.get_mut(..text.len()), u8::try_from(text.len())) {
+        match (bytes.get_mut(..len), u8::try_from(len)) {
             (Some(place), Ok(len)) => {
-                place.copy_from_slice(&text);
+                let text = key.head.iter().chain(key.own);
+                place.iter_mut().zip(text).for_each(|(place, byte)| *place = *byte);
                 Self::Short { len, bytes }
             }
-            _ => Self::Long(text.into()),
+            _ => Self::Long([key.head, key.own].concat().into()),
         }
     }
 
