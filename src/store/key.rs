@@ -109,8 +109,9 @@ impl Key {
         plain && bytes.len() <= MAX_KEY_CHARS
     }
 
-    /// A key's text as its head and what is behind it.
-    pub(crate) fn parts(text: &[u8]) -> (&[u8], &[u8]) {
+    /// Its head and what is behind it.
+    pub(crate) fn parts(&self) -> (&[u8], &[u8]) {
+        let text = self.0.as_bytes();
         let mut colons = text.iter().enumerate().filter(|(_, byte)| **byte == b':');
         let head = colons.nth(1).map_or(0, |(at, _)| at.saturating_add(1));
         text.split_at_checked(head).unwrap_or((text, &[]))
@@ -160,13 +161,17 @@ const fn is_plain(byte: u8) -> bool {
 /// odd ones from `{` to DEL.
 #[inline(always)]
 const fn are_plain(bytes: [u8; 8]) -> bool {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const HIGH: u64 = 0x80 * ONES;
     let text = u64::from_le_bytes(bytes);
-    let percent = text ^ (ONES * b'%' as u64);
-    let low = text.wrapping_sub(ONES * b' ' as u64) & !text;
-    let odd = text.wrapping_add(ONES * 5) & (text << 7);
-    (text | low | odd | (percent.wrapping_sub(ONES) & !percent)) & HIGH == 0
+    let low = text.wrapping_sub(eight(b' ')) & !text;
+    let percent = text ^ eight(b'%');
+    let percent = percent.wrapping_sub(eight(1)) & !percent;
+    let odd = text.wrapping_add(eight(0x80 - b'{')) & (text << 7);
+    (text | low | percent | odd) & eight(0x80) == 0
+}
+
+#[inline(always)]
+const fn eight(byte: u8) -> u64 {
+    u64::from_le_bytes([byte; 8])
 }
 
 fn hex_digit(value: u8) -> char {

@@ -1,7 +1,7 @@
 //! The index of a table: keys to slots, and back.
 //!
-//! Open addressing in cells of eight bytes, and short keys in place, by slot: a decision on a key waits for one line
-//! of cells, then for the key's text and its row, which are of one number and so come at once.
+//! Open addressing in cells of half a line of the processor's cache, with short keys in place: a decision on a key waits
+//! for one line of cells, which says where its row is, and the text of a long key.
 
 use core::hash::{BuildHasher, Hasher};
 #[cfg(target_family = "wasm")]
@@ -28,11 +28,7 @@ impl Seed {
     }
 
     pub(super) fn sought<'a>(&self, key: &'a Key) -> Sought<'a> {
-        self.sought_text(key.as_str().as_bytes())
-    }
-
-    fn sought_text<'a>(&self, text: &'a [u8]) -> Sought<'a> {
-        let (head, own) = Key::parts(text);
+        let (head, own) = key.parts();
         self.sought_parts(head, self.hash(head), own)
     }
 
@@ -50,29 +46,13 @@ pub(super) struct Sought<'a> {
     own: &'a [u8],
 }
 
-#[derive(Clone, Copy)]
-struct Cell {
-    /// Says where the key is looked for first. Two keys may share it: what tells them apart is their text.
-    hash: u32,
-    slot: u32,
-}
-
-/// No table has a slot of that number.
-const VACANT: Cell = Cell { hash: 0, slot: u32::MAX };
-
-impl Cell {
-    const fn is_vacant(self) -> bool {
-        self.slot == VACANT.slot
-    }
-}
-
 #[derive(Default)]
 pub(super) struct Index {
     /// A power of two of them, or none; at most three in four in use.
     cells: Vec<Cell>,
     used: usize,
-    /// By slot: the way back.
-    texts: Vec<Text>,
+    /// The way back: the hash of each slot's key.
+    hashes: Vec<u32>,
 }
 
 impl Index {
@@ -80,84 +60,77 @@ impl Index {
 
     #[inline(always)]
     pub(super) fn get(&self, key: &Sought<'_>) -> Option<Slot> {
-        let cell = self.cells.get(self.find(key)?)?;
+        let slot = self.cells.get(self.find(key)?)?.slot()?;
         // Whatever is there: the index is always told which slots were freed.
-        Some(Slot { index: cell.slot, generation: Slot::ANY })
+        Some(Slot { index: slot, generation: Slot::ANY })
     }
 
     pub(super) fn set(&mut self, key: &Sought<'_>, slot: Slot) {
         let index = slot.index as usize;
-        if self.texts.len() <= index {
-            self.texts.resize_with(index.saturating_add(1), Text::default);
+        if self.hashes.len() <= index {
+            self.hashes.resize(index.saturating_add(1), 0);
         }
-        let cell = Cell { hash: key.hash, slot: slot.index };
+        if let Some(hash) = self.hashes.get_mut(index) {
+            *hash = key.hash;
+        }
         match self.find(key).and_then(|at| self.cells.get_mut(at)) {
-            Some(known) if known.slot == slot.index => return,
-            Some(known) => *known = cell,
-            None => self.add(cell),
-        }
-        if let Some(text) = self.texts.get_mut(index) {
-            *text = Text::of(key);
+            Some(cell) => *cell = Cell::of(key, slot.index),
+            None => self.add(Cell::of(key, slot.index), key.hash),
         }
     }
 
-    pub(super) fn forget(&mut self, slot: u32, seed: &Seed) {
-        if let Some(text) = self.texts.get_mut(slot as usize).map(core::mem::take) {
-            self.forget_hashed(slot, seed.sought_text(text.as_bytes()).hash);
-        }
-    }
-
-    fn forget_hashed(&mut self, slot: u32, hash: u32) {
-        if let Some(at) = self.search(hash, |cell| cell.slot == slot) {
+    pub(super) fn forget(&mut self, slot: u32) {
+        let hash = self.hash_of(slot);
+        if let Some(at) = self.search(hash, |cell| cell.slot() == Some(slot)) {
             self.used = self.used.saturating_sub(1);
             self.vacate(at);
         }
     }
 
+    fn hash_of(&self, slot: u32) -> u32 {
+        self.hashes.get(slot as usize).copied().unwrap_or(0)
+    }
+
     #[inline(always)]
     fn find(&self, key: &Sought<'_>) -> Option<usize> {
-        self.search(key.hash, |cell| {
-            cell.hash == key.hash
-                && self.texts.get(cell.slot as usize).is_some_and(|text| text.is(key))
-        })
+        self.search(key.hash, |cell| cell.is(key))
     }
 
     /// The first cell of that hash's, up to a vacant one, that is wanted.
     #[inline(always)]
-    fn search(&self, hash: u32, wanted: impl Fn(Cell) -> bool) -> Option<usize> {
+    fn search(&self, hash: u32, wanted: impl Fn(&Cell) -> bool) -> Option<usize> {
         let mut at = self.home(hash);
         loop {
-            let cell = *self.cells.get(at)?;
-            if cell.is_vacant() {
-                return None;
+            match self.cells.get(at)? {
+                Cell::Vacant => return None,
+                cell if wanted(cell) => return Some(at),
+                _ => at = self.after(at),
             }
-            if wanted(cell) {
-                return Some(at);
-            }
-            at = self.after(at);
         }
     }
 
-    fn add(&mut self, cell: Cell) {
+    fn add(&mut self, cell: Cell, hash: u32) {
         self.used = self.used.saturating_add(1);
-        if self.used > self.cells.len() / 4 * 3 {
+        if self.used > self.cells.len().saturating_sub(self.cells.len() / 4) {
             self.grow();
         }
-        self.place(cell);
+        self.place(cell, hash);
     }
 
     fn grow(&mut self) {
-        let cells = self.cells.len().saturating_mul(2).max(Self::FEWEST_CELLS);
-        let old = core::mem::replace(&mut self.cells, vec![VACANT; cells]);
-        for cell in old.into_iter().filter(|cell| !cell.is_vacant()) {
-            self.place(cell);
+        let count = self.cells.len().saturating_mul(2).max(Self::FEWEST_CELLS);
+        let cells = core::iter::repeat_with(Cell::default).take(count).collect();
+        for cell in core::mem::replace(&mut self.cells, cells) {
+            if let Some(slot) = cell.slot() {
+                self.place(cell, self.hash_of(slot));
+            }
         }
     }
 
-    fn place(&mut self, cell: Cell) {
-        let mut at = self.home(cell.hash);
+    fn place(&mut self, cell: Cell, hash: u32) {
+        let mut at = self.home(hash);
         while let Some(there) = self.cells.get_mut(at) {
-            if there.is_vacant() {
+            if matches!(there, Cell::Vacant) {
                 *there = cell;
                 return;
             }
@@ -167,23 +140,23 @@ impl Index {
 
     /// Vacates a cell, and moves up those behind it that would not be found any more.
     fn vacate(&mut self, at: usize) {
+        self.take(at);
         let (mut hole, mut at) = (at, self.after(at));
-        while let Some(cell) = self.cells.get(at).copied().filter(|cell| !cell.is_vacant()) {
-            let (from_home, from_hole) =
-                (self.steps(self.home(cell.hash), at), self.steps(hole, at));
-            if from_home >= from_hole {
-                self.write(hole, cell);
+        while let Some(slot) = self.cells.get(at).and_then(Cell::slot) {
+            let home = self.home(self.hash_of(slot));
+            if self.steps(home, at) >= self.steps(hole, at) {
+                let cell = self.take(at);
+                if let Some(place) = self.cells.get_mut(hole) {
+                    *place = cell;
+                }
                 hole = at;
             }
             at = self.after(at);
         }
-        self.write(hole, VACANT);
     }
 
-    fn write(&mut self, at: usize, cell: Cell) {
-        if let Some(place) = self.cells.get_mut(at) {
-            *place = cell;
-        }
+    fn take(&mut self, at: usize) -> Cell {
+        self.cells.get_mut(at).map(core::mem::take).unwrap_or_default()
     }
 
     const fn home(&self, hash: u32) -> usize {
@@ -204,46 +177,57 @@ impl Index {
     }
 }
 
-/// The text of a key. Aligned, so that none lies across two lines of the cache.
+/// A key and its slot. Aligned, so that none lies across two lines of the cache.
+#[derive(Default)]
 #[repr(align(32))]
-enum Text {
-    Short { len: u8, bytes: [u8; SHORT] },
-    Long(Box<[u8]>),
+enum Cell {
+    #[default]
+    Vacant,
+    Short {
+        len: u8,
+        bytes: [u8; SHORT],
+        slot: u32,
+    },
+    Long {
+        hash: u32,
+        slot: u32,
+        bytes: Box<[u8]>,
+    },
 }
 
-/// With its length and what tells it from a long one, 32 bytes.
-const SHORT: usize = 30;
+/// With all else of a cell, 32 bytes.
+const SHORT: usize = 26;
 
-impl Default for Text {
-    fn default() -> Self {
-        Self::Short { len: 0, bytes: [0; SHORT] }
-    }
-}
-
-impl Text {
-    fn of(key: &Sought<'_>) -> Self {
+impl Cell {
+    fn of(key: &Sought<'_>, slot: u32) -> Self {
         let len = key.head.len().saturating_add(key.own.len());
         let mut bytes = [0; SHORT];
         match (bytes.get_mut(..len), u8::try_from(len)) {
             (Some(place), Ok(len)) => {
                 let text = key.head.iter().chain(key.own);
                 place.iter_mut().zip(text).for_each(|(place, byte)| *place = *byte);
-                Self::Short { len, bytes }
+                Self::Short { len, bytes, slot }
             }
-            _ => Self::Long([key.head, key.own].concat().into()),
+            _ => Self::Long { hash: key.hash, slot, bytes: [key.head, key.own].concat().into() },
         }
     }
 
-    fn as_bytes(&self) -> &[u8] {
+    #[inline(always)]
+    const fn slot(&self) -> Option<u32> {
         match self {
-            Self::Short { len, bytes } => bytes.get(..usize::from(*len)).unwrap_or_default(),
-            Self::Long(bytes) => bytes,
+            Self::Vacant => None,
+            Self::Short { slot, .. } | Self::Long { slot, .. } => Some(*slot),
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn is(&self, key: &Sought<'_>) -> bool {
-        let parts = self.as_bytes().split_at_checked(key.head.len());
+        let text = match self {
+            Self::Short { len, bytes, .. } => bytes.get(..usize::from(*len)).unwrap_or_default(),
+            Self::Long { hash, bytes, .. } if *hash == key.hash => bytes,
+            _ => return false,
+        };
+        let parts = text.split_at_checked(key.head.len());
         parts.is_some_and(|(head, own)| same(own, key.own) && same(head, key.head))
     }
 }
@@ -297,7 +281,7 @@ mod tests {
                     index.set(&sought(key, &names[key as usize]), Slot { index: slot, generation: 1 });
                     slots.insert(key, slot);
                 } else {
-                    index.forget_hashed(slot, u32::MAX - key % 5);
+                    index.forget(slot);
                     slots.remove(&key);
                 }
                 for (key, name) in (0..).zip(&names) {
@@ -330,7 +314,7 @@ mod tests {
             let head = head.as_bytes();
             let parts = seed.sought_parts(head, seed.hash(head), own.as_bytes());
             assert_eq!(whole.hash, parts.hash);
-            assert!(Text::of(&whole).is(&parts) && Text::of(&parts).is(&whole));
+            assert!(Cell::of(&whole, 1).is(&parts) && Cell::of(&parts, 1).is(&whole));
         }
     }
 }

@@ -28,16 +28,14 @@ impl<C: Fn() -> Timestamp> MemoryStore<C> {
     #[must_use]
     pub fn new(most_keys: u32, on_full: OnFull, now: C) -> Self {
         const MOST_RESULT_BYTES: usize = 256 << 20;
-        let seed = Seed::default();
         let inner = Indexed {
             table: MemoryTable::new(most_keys, MOST_RESULT_BYTES, on_full),
             limits: Index::default(),
             messages: Index::default(),
             bursts: Index::default(),
             limiters: HashMap::new(),
-            seed: seed.clone(),
         };
-        Self { inner: Mutex::new(inner), seed, now }
+        Self { inner: Mutex::new(inner), seed: Seed::default(), now }
     }
 
     /// Runs one call, now.
@@ -72,7 +70,6 @@ pub(super) struct Indexed {
     messages: Index,
     bursts: Index,
     limiters: HashMap<Limits, LimiterId>,
-    seed: Seed,
 }
 
 impl Indexed {
@@ -226,17 +223,17 @@ impl Indexed {
     #[inline]
     fn forget_limits(&mut self) {
         while let Some(slot) = self.table.freed_limit() {
-            self.limits.forget(slot, &self.seed);
+            self.limits.forget(slot);
         }
     }
 
     fn forget_freed(&mut self) {
         self.forget_limits();
         while let Some(slot) = self.table.freed_message() {
-            self.messages.forget(slot, &self.seed);
+            self.messages.forget(slot);
         }
         while let Some(slot) = self.table.freed_burst() {
-            self.bursts.forget(slot, &self.seed);
+            self.bursts.forget(slot);
         }
     }
 }
