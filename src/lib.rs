@@ -70,10 +70,10 @@ pub use limit::{
     LimitOptions, LimitRecord, Limits, MAX_ADDERS, MAX_LIMITS, MAX_RECORD_CHARS, PolicyError,
     Reason, SHARES, Shape, Share, SlidingWindow, State,
 };
-#[cfg(not(bare))]
-pub use store::MemoryStore;
 pub use store::{
     Answer, Call, Cas, CasStore, Full, Key, Kind, LimiterId, MemoryTable, OnFull, Slot, Store,
     redis, shard, tier, wire,
 };
+#[cfg(not(bare))]
+pub use store::{Limiter, MemoryStore};
 pub use time::{Clock, Millis, Timestamp};

@@ -1,6 +1,7 @@
 // npm run bench: builds, measures each row in a process of its own, and prints one table. Part of a row's
 // name chooses rows: "npm run bench -- denied". With "pauses" the pauses alone are measured, with "redis" the
-// decisions on a server, with "size" what a Worker uploads, with "startup" how long programs and Workers take to start.
+// decisions on a server, with "size" what a Worker uploads, with "startup" how long programs and Workers take to start,
+// with "native" the core as Rust hosts have it.
 
 import { join } from "node:path";
 import { build } from "../../js/tools/build.mjs";
@@ -101,7 +102,11 @@ async function startup() {
   console.log(`\n${(await run(process.execPath, [here("startup.mjs")])).trimEnd()}`);
 }
 
-const APART = ["pauses", "redis", "gateway", "size", "startup"];
+async function native() {
+  console.log(`\n${(await run(process.execPath, [here("native.mjs")])).trimEnd()}`);
+}
+
+const APART = ["pauses", "redis", "gateway", "size", "startup", "native"];
 
 await main(import.meta, async () => {
   const part = process.argv[2] ?? "";
@@ -116,4 +121,5 @@ await main(import.meta, async () => {
   if (part === "" || part === "redis") await redis();
   if (part === "" || part === "gateway") await gateway();
   if (part === "" || part === "pauses") await pauses();
+  if (part === "" || part === "native") await native();
 });

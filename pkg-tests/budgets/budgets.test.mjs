@@ -13,6 +13,7 @@ const instructions = {
   "row-admitted": 130,
   "row-denied": 130,
   "row-first": 400,
+  "keyed-known": 420,
   "text-bucket": 5_200,
   "text-fixed": 5_200,
   "text-sliding": 5_600,

@@ -16,9 +16,10 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use tidegate::burst::{BurstPolicy, Trigger};
 use tidegate::dedup::{MessageOp, MessageReply, Tag};
+use tidegate::op::{Op, Reply};
 use tidegate::{
-    Algorithm, Clock, Decision, Full, Limit, LimitOptions, LimitRecord, LimiterId, Limits,
-    MemoryTable, Millis, OnFull, Reason, Slot, Timestamp,
+    Algorithm, Call, Clock, Decision, Full, Key, Kind, Limit, LimitOptions, LimitRecord, Limiter,
+    LimiterId, Limits, MemoryStore, MemoryTable, Millis, OnFull, Reason, Slot, Timestamp,
 };
 
 const ROOM: usize = 1 << 20;
@@ -368,6 +369,62 @@ fn new_keys_share_one_budget_when_asked_to() {
     // Known keys have their own, and a new one gets its own as soon as there is room.
     assert!(table.consume(0, limiter, &limits, 2, 999).unwrap().allowed());
     assert!(table.consume(7, limiter, &limits, 3, 1_000).unwrap().allowed(), "key 1 is whole");
+}
+
+// ---- the store with its own index
+
+/// Plain keys, one that is escaped, and ones that are too long to stand in a key or in its place in the index.
+fn store_keys() -> Vec<String> {
+    let plain = (0..40).map(|key| format!("user:{key}"));
+    let others = ["", ":l:", "%", "ключ", "{tag}"].map(String::from);
+    plain.chain(others).chain([40, 200, 201].map(|len| "k".repeat(len))).collect()
+}
+
+#[test]
+fn a_limiter_decides_as_calls_on_its_keys_do_however_full_the_store() {
+    let keys = store_keys();
+    let step = (0..keys.len(), 0..6_usize, 1..3_u64, 0..4_u64, any::<bool>());
+    let run = |most, steps: &[(usize, usize, u64, u64, bool)]| {
+        let now = std::cell::Cell::new(1_000);
+        let store = || MemoryStore::new(most, OnFull::Deny, || at(now.get()));
+        let (by_limiter, by_call) = (store(), store());
+        let limits = limiters();
+        let limiters: Vec<_> =
+            limits.iter().map(|limits| Limiter::new(&by_limiter, "a:b", limits)).collect();
+        for (key, limiter, cost, passed, whole) in steps.iter().copied() {
+            now.set(now.get() + passed);
+            let op = Op::Consume { limits: &limits[limiter], cost };
+            let call = Call { key: &Key::new("a:b", Kind::Limit, &keys[key]), op };
+            let Ok(Reply::Decision(expected)) = by_call.call(&call) else { panic!("it decides") };
+            let limiter = &limiters[limiter];
+            if whole {
+                assert_eq!(limiter.consume(&keys[key], cost), expected);
+            } else {
+                assert_eq!(limiter.try_consume(&keys[key], cost), expected.reason);
+            }
+        }
+    };
+    proptest!(support::config(2_000, 60), |(most in 1..60_u32, steps in vec(step, 1..300))| {
+        run(most, &steps);
+    });
+}
+
+#[test]
+fn keys_of_a_limiter_are_those_of_calls() {
+    let now = std::cell::Cell::new(1_000);
+    let store = MemoryStore::new(100, OnFull::Deny, || at(now.get()));
+    let limits = bucket(1, 1_000);
+    let limiter = Limiter::new(&store, "p", &limits);
+    let other = Limiter::new(&store, "p:", &limits);
+    for key in store_keys() {
+        assert!(limiter.consume(&key, 1).allowed() && !limiter.consume(&key, 1).allowed());
+        assert!(other.consume(&key, 1).allowed(), "another prefix has keys of its own");
+        let name = Key::new("p", Kind::Limit, &key);
+        let reset = Call { key: &name, op: Op::Reset { limits: &limits } };
+        assert_eq!(store.call(&reset), Ok(Reply::Done));
+        assert!(limiter.consume(&key, 1).allowed(), "{key:?} was reset");
+        now.set(now.get() + 1_000);
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::{Shape, State, View};
 use crate::time::{Clock, MAX_SAFE, Millis, Timestamp};
 
 /// A validated fixed window: `limit` units per `window` milliseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FixedWindow {
     limit: u64,
     window: NonZeroU64,

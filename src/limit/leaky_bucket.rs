@@ -11,7 +11,7 @@ use super::{State, View, ceil_div};
 use crate::time::{Clock, Millis, Timestamp, product};
 
 /// A validated bucket: `burst` units of capacity, `rate` units leaking per `window` milliseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LeakyBucket {
     rate: NonZeroU64,
     window: NonZeroU64,

@@ -63,7 +63,7 @@ impl View {
 }
 
 /// The arithmetic of one limit: an algorithm with its validated numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Shape {
     /// Leaky bucket, token bucket, GCRA.
     Bucket(LeakyBucket),
@@ -211,11 +211,13 @@ impl Shape {
         each!(self, shape => shape.refund(view, cost));
     }
 
+    #[inline]
     pub(crate) fn remaining(&self, view: &View) -> u64 {
         each!(self, shape => shape.remaining(view))
     }
 
     /// The wait after which `cost` fits; `None` where no wait helps.
+    #[inline]
     pub(crate) fn retry_after(&self, view: &View, cost: u64) -> Option<Millis> {
         if cost > self.capacity() {
             return None;
@@ -226,6 +228,7 @@ impl Shape {
         Some(Millis::from_ms(each!(self, shape => shape.retry_after_ms(view, cost))))
     }
 
+    #[inline]
     pub(crate) fn reset_after(&self, view: &View) -> Millis {
         Millis::from_ms(each!(self, shape => shape.reset_after_ms(view)))
     }

@@ -91,7 +91,7 @@ impl fmt::Display for PolicyError {
 impl core::error::Error for PolicyError {}
 
 /// A limit's name as a record holds it: short printable ASCII.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LimitName(Box<str>);
 
 impl LimitName {
@@ -121,7 +121,7 @@ impl LimitName {
 }
 
 /// One validated limit.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Limit {
     name: LimitName,
     shape: Shape,
@@ -261,7 +261,7 @@ fn too_large(options: &LimitOptions) -> PolicyError {
 }
 
 /// The limits of one Limiter: one to eight, with different names.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Limits(Vec<Limit>);
 
 impl Limits {

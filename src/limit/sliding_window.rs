@@ -7,7 +7,7 @@ use super::{State, View, ceil_div};
 use crate::time::{Clock, Millis, Timestamp, product};
 
 /// A validated sliding window: about `limit` units in any `window` milliseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SlidingWindow {
     limit: u64,
     window: NonZeroU64,

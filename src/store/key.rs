@@ -24,6 +24,17 @@ pub enum Kind {
     Burst,
 }
 
+impl Kind {
+    /// What stands in a key for it: before a text, and before the hash of a long one.
+    const fn marks(self) -> [&'static str; 2] {
+        match self {
+            Self::Limit => [":l:", ":l#:"],
+            Self::Message => [":m:", ":m#:"],
+            Self::Burst => [":b:", ":b#:"],
+        }
+    }
+}
+
 /// The key under which a store keeps a record.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Key(Box<str>);
@@ -38,6 +49,9 @@ impl Key {
     /// ```
     #[must_use]
     pub fn new(prefix: &str, kind: Kind, key: &str) -> Self {
+        if Self::is_plain(key) {
+            return Self([&Self::head(prefix, kind), key].concat().into());
+        }
         Self::join(&prefix_text(prefix.as_bytes()), kind, key.as_bytes())
     }
 
@@ -70,11 +84,7 @@ impl Key {
     }
 
     fn join(prefix: &str, kind: Kind, key: &[u8]) -> Self {
-        let (kind, long) = match kind {
-            Kind::Limit => (":l:", ":l#:"),
-            Kind::Message => (":m:", ":m#:"),
-            Kind::Burst => (":b:", ":b#:"),
-        };
+        let [kind, long] = kind.marks();
         let text = escape(key, false);
         let joined = if text.len() > MAX_KEY_CHARS {
             joined(&[prefix, long, &digest::short(key)])
@@ -82,6 +92,33 @@ impl Key {
             joined(&[prefix, kind, &text])
         };
         Self(joined.into())
+    }
+
+    /// What stands before a caller's own text wherever that [is plain](Self::is_plain).
+    pub(crate) fn head(prefix: &str, kind: Kind) -> String {
+        let [kind, _] = kind.marks();
+        [&prefix_text(prefix.as_bytes()), kind].concat()
+    }
+
+    /// Whether a caller's own text stands in a key as it is.
+    #[inline]
+    pub(crate) fn is_plain(own: &str) -> bool {
+        let bytes = own.as_bytes();
+        let plain = match bytes.last_chunk() {
+            Some(last) => {
+                are_plain(*last) && bytes.as_chunks().0.iter().all(|part| are_plain(*part))
+            }
+            None => bytes.iter().all(|byte| is_plain(*byte)),
+        };
+        plain && bytes.len() <= MAX_KEY_CHARS
+    }
+
+    /// Its head and what is behind it.
+    pub(crate) fn parts(&self) -> (&[u8], &[u8]) {
+        let text = self.0.as_bytes();
+        let mut colons = text.iter().enumerate().filter(|(_, byte)| **byte == b':');
+        let head = colons.nth(1).map_or(0, |(at, _)| at.saturating_add(1));
+        text.split_at_checked(head).unwrap_or((text, &[]))
     }
 
     /// Whether this is a key of the prefix, or of one below it: `prefix/…`, or a store's own before others.
@@ -113,8 +150,7 @@ fn joined(parts: &[&str]) -> String {
 fn escape(bytes: &[u8], parting: bool) -> String {
     let mut text = String::with_capacity(bytes.len());
     for byte in bytes {
-        let plain = matches!(byte, 0x20..0x7f) && !matches!(byte, b'%' | b'{' | b'}');
-        if plain && !(parting && matches!(byte, b':' | b'/')) {
+        if is_plain(*byte) && !(parting && matches!(byte, b':' | b'/')) {
             text.push(char::from(*byte));
         } else {
             text.push('%');
@@ -122,6 +158,28 @@ fn escape(bytes: &[u8], parting: bool) -> String {
         }
     }
     text
+}
+
+#[inline(always)]
+const fn is_plain(byte: u8) -> bool {
+    matches!(byte, 0x20..0x7f) && !matches!(byte, b'%' | b'{' | b'}')
+}
+
+/// Eight at once, as one number: each term has a bit where a byte is beyond ASCII, below the space, `%`, or one of the
+/// odd ones from `{` to DEL.
+#[inline(always)]
+const fn are_plain(bytes: [u8; 8]) -> bool {
+    let text = u64::from_le_bytes(bytes);
+    let low = text.wrapping_sub(eight(b' ')) & !text;
+    let percent = text ^ eight(b'%');
+    let percent = percent.wrapping_sub(eight(1)) & !percent;
+    let odd = text.wrapping_add(eight(0x80 - b'{')) & (text << 7);
+    (text | low | percent | odd) & eight(0x80) == 0
+}
+
+#[inline(always)]
+const fn eight(byte: u8) -> u64 {
+    u64::from_le_bytes([byte; 8])
 }
 
 fn hex_digit(value: u8) -> char {
@@ -192,6 +250,22 @@ mod tests {
         keys.sort();
         keys.dedup();
         assert_eq!(keys.len(), tuples.len());
+    }
+
+    #[test]
+    fn a_text_is_plain_where_it_is_not_escaped_and_not_hashed() {
+        for byte in 0..=255_u8 {
+            let escaped = escape(&[byte], false).len() > 1;
+            for (at, len) in [(0, 1), (6, 7), (0, 8), (7, 8), (0, 20), (10, 20), (19, 20)] {
+                let mut bytes = vec![b'z'; len];
+                bytes[at] = byte;
+                // What is not a character here is one as the first of two.
+                let text = String::from_utf8(bytes).unwrap_or_else(|_| "zzzzzz\u{e9}zzzz".into());
+                assert_eq!(Key::is_plain(&text), !escaped, "{byte} at {at} of {len}");
+            }
+        }
+        assert!(Key::is_plain("") && Key::is_plain(&"k".repeat(200)));
+        assert!(!Key::is_plain(&"k".repeat(201)));
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub(crate) use cas::{MAX_TRIES, plan};
 pub(crate) use key::push_wtf8;
 pub use key::{Key, Kind};
 #[cfg(not(bare))]
-pub use memory::MemoryStore;
+pub use memory::{Limiter, MemoryStore};
 pub use memory::{LimiterId, MemoryTable, OnFull};
 pub use slots::{Full, Slot};
 

@@ -1,11 +1,16 @@
 //! Process memory: the steps on tables of rows. Synchronous, bounded, without timers.
 //!
 //! [`MemoryTable`] addresses rows by slot and leaves finding a slot by key to whoever owns the index (in
-//! npm sharded JavaScript Maps). [`MemoryStore`] is the table with a hash map as its index, for Rust hosts.
+//! npm sharded JavaScript Maps). [`MemoryStore`] is the table with an index of its own, for Rust hosts, and a
+//! [`Limiter`] decides on keys of one prefix in it.
 
+#[cfg(not(bare))]
+mod index;
+#[cfg(not(bare))]
+mod limiter;
 mod limits;
 #[cfg(not(bare))]
-mod native;
+mod store;
 
 use super::records::Records;
 use super::tier::Question;
@@ -14,10 +19,12 @@ use crate::burst::{self, Burst, BurstPolicy, Observation};
 use crate::dedup::{self, Message, MessageOp, MessageReply, Tag};
 use crate::limit::{Decision, Limits, Reason, Share};
 use crate::time::{Clock, Millis, Timestamp};
+#[cfg(not(bare))]
+pub use limiter::Limiter;
 use limits::LimitTable;
 pub use limits::{LimiterId, OnFull};
 #[cfg(not(bare))]
-pub use native::MemoryStore;
+pub use store::MemoryStore;
 
 /// Tables for limits, ids and identities, each with room for as many keys.
 pub struct MemoryTable {
@@ -231,6 +238,7 @@ impl MemoryTable {
     }
 
     /// A limit's slot freed since last asked: the index has to forget it.
+    #[inline]
     pub fn freed_limit(&mut self) -> Option<u32> {
         self.limits.take_freed()
     }

@@ -9,12 +9,14 @@
 )]
 
 use std::hint::black_box;
+use std::sync::Arc;
 
 use tidegate::burst::{BurstPolicy, Trigger};
 use tidegate::dedup::MessageOp;
 use tidegate::op::{self, Op, Record, Write};
 use tidegate::{
-    Algorithm, Clock, Limit, LimitOptions, Limits, MemoryTable, Millis, OnFull, Reason, Timestamp,
+    Algorithm, Clock, Limit, LimitOptions, Limiter, Limits, MemoryStore, MemoryTable, Millis,
+    OnFull, Reason, Timestamp,
 };
 
 const START: Timestamp = Timestamp::from_ms(1_790_000_000_000);
@@ -39,6 +41,7 @@ fn named(name: &str) -> Option<Step> {
         "text-fixed" => on_text(Algorithm::FixedWindow),
         "text-sliding" => on_text(Algorithm::SlidingWindow),
         "row-first" => first(),
+        "keyed-known" => keyed(),
         "text-observe" => observe(),
         _ => return None,
     })
@@ -60,6 +63,21 @@ fn on_a_row(limit: u64, expected: Reason) -> Step {
     Box::new(move |_| {
         let slot = places.next().unwrap();
         assert_eq!(black_box(table.try_consume(limiter, slot, 1, now)), Some(expected));
+    })
+}
+
+/// Among a thousand keys, from their strings, as a Rust host asks for a decision.
+fn keyed() -> Step {
+    let store = Arc::new(MemoryStore::new(1_000_000, OnFull::Deny, || START));
+    let limiter = Limiter::new(store, "tg", &limits(Algorithm::LeakyBucket, 1_000_000_000));
+    let keys: Vec<_> = (0..1_000).map(|key| format!("user:{key}")).collect();
+    for key in &keys {
+        assert!(limiter.consume(key, 1).allowed());
+    }
+    let mut places = (0..keys.len()).cycle();
+    Box::new(move |_| {
+        let key = places.next().and_then(|place| keys.get(place)).unwrap();
+        assert!(black_box(limiter.consume(key, 1)).allowed());
     })
 }
 

@@ -1,52 +1,25 @@
-//! The table with a hash map as its index, for Rust hosts.
+//! The memory store for Rust hosts: the tables behind a lock, with an index each.
 
 use core::convert::Infallible;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
+use super::index::{Index, Seed, Sought};
 use super::{LimiterId, MemoryTable, OnFull};
 use crate::error::Error;
-use crate::limit::{Decision, Limits};
+use crate::limit::{Decision, Limits, Reason};
 use crate::op::{Op, Reply};
 use crate::store::tier::Question;
-use crate::store::{Answer, Call, Key, Slot, Store};
+use crate::store::{Answer, Call, Slot, Store};
 use crate::time::Timestamp;
 
-/// The index of one table: keys to rows, and back.
-#[derive(Default)]
-struct Index {
-    slots: HashMap<Key, Slot>,
-    keys: HashMap<u32, Key>,
-}
-
-impl Index {
-    fn get(&self, key: &Key) -> Option<Slot> {
-        self.slots.get(key).copied()
-    }
-
-    fn set(&mut self, key: &Key, slot: Slot) {
-        self.slots.insert(key.clone(), slot);
-        self.keys.insert(slot.index, key.clone());
-    }
-
-    fn forget(&mut self, index: u32) {
-        if let Some(key) = self.keys.remove(&index) {
-            self.slots.remove(&key);
-        }
-    }
-}
-
-struct Indexed {
-    table: MemoryTable,
-    limits: Index,
-    messages: Index,
-    bursts: Index,
-    limiters: Vec<(Limits, LimiterId)>,
-}
-
-/// The memory store for Rust hosts. The clock is the host's, as ever.
+/// The memory store for Rust hosts. The clock is the host's, as ever; one that never steps back is best.
+///
+/// It runs every operation on any key. Who decides on many keys under the same limits has a
+/// [`Limiter`](super::Limiter) for them.
 pub struct MemoryStore<C> {
     inner: Mutex<Indexed>,
+    seed: Seed,
     now: C,
 }
 
@@ -60,9 +33,9 @@ impl<C: Fn() -> Timestamp> MemoryStore<C> {
             limits: Index::default(),
             messages: Index::default(),
             bursts: Index::default(),
-            limiters: Vec::new(),
+            limiters: HashMap::new(),
         };
-        Self { inner: Mutex::new(inner), now }
+        Self { inner: Mutex::new(inner), seed: Seed::default(), now }
     }
 
     /// Runs one call, now.
@@ -70,17 +43,38 @@ impl<C: Fn() -> Timestamp> MemoryStore<C> {
     /// # Errors
     /// [`Error::Full`] when a new key finds no room, [`Error::Unsupported`] for what is another store's.
     pub fn call(&self, call: &Call<'_>) -> Answer<Infallible> {
+        let key = self.seed.sought(call.key);
+        self.locked(|inner, now| {
+            let answer = inner.run(&key, &call.op, now);
+            inner.forget_freed();
+            answer
+        })
+    }
+
+    pub(super) const fn seed(&self) -> &Seed {
+        &self.seed
+    }
+
+    /// Runs a step. The clock is read behind the lock: two callers' times are in the order of their steps.
+    #[inline]
+    pub(super) fn locked<T>(&self, step: impl FnOnce(&mut Indexed, Timestamp) -> T) -> T {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        let answer = inner.run(call, (self.now)());
-        inner.forget_freed();
-        answer
+        let now = (self.now)();
+        step(&mut inner, now)
     }
 }
 
+pub(super) struct Indexed {
+    table: MemoryTable,
+    limits: Index,
+    messages: Index,
+    bursts: Index,
+    limiters: HashMap<Limits, LimiterId>,
+}
+
 impl Indexed {
-    fn run(&mut self, call: &Call<'_>, now: Timestamp) -> Answer<Infallible> {
-        let key = call.key;
-        match &call.op {
+    fn run(&mut self, key: &Sought<'_>, op: &Op<'_>, now: Timestamp) -> Answer<Infallible> {
+        match op {
             Op::Consume { limits, cost } => {
                 let limiter = self.limiter(limits);
                 Ok(Reply::Decision(self.consume(key, limiter, *cost, now)))
@@ -117,13 +111,13 @@ impl Indexed {
             Op::GiveBack { limits, delta } => {
                 self.tier(key, limits, Question::GiveBack { delta: *delta }, now)
             }
-            _ => self.change(call, now),
+            _ => self.change(key, op, now),
         }
     }
 
     fn tier(
         &mut self,
-        key: &Key,
+        key: &Sought<'_>,
         limits: &Limits,
         question: Question,
         now: Timestamp,
@@ -133,21 +127,17 @@ impl Indexed {
         }
         let limiter = self.limiter(limits);
         let (share, placed) = self.table.tier(limiter, self.limits.get(key), &question, now);
-        self.forget_freed();
-        if let Some(slot) = placed {
-            self.limits.set(key, slot);
-        }
+        self.placed(key, placed);
         Ok(share.map_or(Reply::Done, Reply::Share))
     }
 
     /// The operations on a key's limits that answer nothing.
-    fn change(&mut self, call: &Call<'_>, now: Timestamp) -> Answer<Infallible> {
-        let slot = self.limits.get(call.key);
-        match (&call.op, slot) {
+    fn change(&mut self, key: &Sought<'_>, op: &Op<'_>, now: Timestamp) -> Answer<Infallible> {
+        let slot = self.limits.get(key);
+        match (op, slot) {
             (Op::Block { duration }, _) => {
                 let slot = self.table.block(slot, *duration, now).map_err(|_| Error::Full)?;
-                self.forget_freed();
-                self.limits.set(call.key, slot);
+                self.placed(key, Some(slot));
             }
             (Op::Refund { limits, cost }, Some(slot)) => {
                 let limiter = self.limiter(limits);
@@ -166,33 +156,79 @@ impl Indexed {
         Ok(Reply::Done)
     }
 
-    fn consume(&mut self, key: &Key, limiter: LimiterId, cost: u64, now: Timestamp) -> Decision {
+    #[inline]
+    pub(super) fn consume(
+        &mut self,
+        key: &Sought<'_>,
+        limiter: LimiterId,
+        cost: u64,
+        now: Timestamp,
+    ) -> Decision {
         if let Some(slot) = self.limits.get(key)
             && let Some(decision) = self.table.consume(limiter, slot, cost, now)
         {
+            self.forget_limits();
             return decision;
         }
-        let (decision, placed) = self.table.consume_new(limiter, cost, now);
-        self.forget_freed();
-        if let Some(slot) = placed {
-            self.limits.set(key, slot);
+        self.consume_new(key, limiter, cost, now)
+    }
+
+    #[inline]
+    pub(super) fn try_consume(
+        &mut self,
+        key: &Sought<'_>,
+        limiter: LimiterId,
+        cost: u64,
+        now: Timestamp,
+    ) -> Reason {
+        if let Some(slot) = self.limits.get(key)
+            && let Some(reason) = self.table.try_consume(limiter, slot, cost, now)
+        {
+            self.forget_limits();
+            return reason;
         }
+        self.consume_new(key, limiter, cost, now).reason
+    }
+
+    #[cold]
+    fn consume_new(
+        &mut self,
+        key: &Sought<'_>,
+        limiter: LimiterId,
+        cost: u64,
+        now: Timestamp,
+    ) -> Decision {
+        let (decision, placed) = self.table.consume_new(limiter, cost, now);
+        self.placed(key, placed);
         decision
     }
 
-    fn limiter(&mut self, limits: &Limits) -> LimiterId {
-        if let Some((_, limiter)) = self.limiters.iter().find(|(known, _)| known == limits) {
+    /// Notes where a key is. The rows that made room for it are forgotten first: it may be in the place of one.
+    fn placed(&mut self, key: &Sought<'_>, placed: Option<Slot>) {
+        self.forget_limits();
+        if let Some(slot) = placed {
+            self.limits.set(key, slot);
+        }
+    }
+
+    pub(super) fn limiter(&mut self, limits: &Limits) -> LimiterId {
+        if let Some(limiter) = self.limiters.get(limits) {
             return *limiter;
         }
         let limiter = self.table.register(limits.clone());
-        self.limiters.push((limits.clone(), limiter));
+        self.limiters.insert(limits.clone(), limiter);
         limiter
     }
 
-    fn forget_freed(&mut self) {
+    #[inline]
+    fn forget_limits(&mut self) {
         while let Some(slot) = self.table.freed_limit() {
             self.limits.forget(slot);
         }
+    }
+
+    fn forget_freed(&mut self) {
+        self.forget_limits();
         while let Some(slot) = self.table.freed_message() {
             self.messages.forget(slot);
         }
