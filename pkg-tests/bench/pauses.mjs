@@ -5,6 +5,7 @@
 //   node --no-incremental-marking --max-old-space-size=8192 pkg-tests/bench/pauses.mjs [handles] [strings]
 
 import { PerformanceObserver, performance } from "node:perf_hooks";
+import { RateLimiterMemory } from "rate-limiter-flexible";
 import { Limiter, MemoryStore } from "../../js/dist/node/index.js";
 
 const [handleCount = 10_000_000, stringCount = 1_000_000] = process.argv.slice(2).map(Number);
@@ -22,8 +23,8 @@ const observer = new PerformanceObserver((list) => {
 });
 observer.observe({ entryTypes: ["gc"] });
 
-/** Runs the call that often, and tells of the longest pause: without, and with, a collection in it. */
-async function pauses(title, count, call) {
+/** Runs the call that often; the longest pause, without the collections in it, and what those took. */
+async function pauses(who, count, call) {
   const long = [];
   collections.length = 0;
   for (let done = 0; done < count; ) {
@@ -44,7 +45,10 @@ async function pauses(title, count, call) {
     ours = Math.max(ours, Math.min(to - from, cpuMs) - collecting);
     garbage = Math.max(garbage, collecting);
   }
-  console.log(`${title.padEnd(52)} ${ms(ours)} (collecting garbage: ${ms(garbage)})`);
+  return [
+    { who, value: ours },
+    { who: `${who}: garbage collected meanwhile`, value: garbage },
+  ];
 }
 
 /** The longest of a few calls. */
@@ -62,7 +66,6 @@ function longest(first, end, call) {
   return { from, to, cpuMs: (user + system) / 1000 };
 }
 
-const ms = (time) => `${time < LONG_MS ? `< ${LONG_MS}` : time.toFixed(1)} ms`;
 const named = (count) => count.toLocaleString("en").replaceAll(",", " ");
 
 /** A limiter on a table with room for all, on a clock that is moved by hand. */
@@ -74,31 +77,36 @@ function limiterFor(maxKeys) {
 async function handles(count) {
   const limiter = limiterFor(count);
   const held = new Array(count);
-  await pauses(`inserting ${named(count)} handles`, count, (at) => {
-    held[at] = limiter.handle(`user:${at}`);
+  const made = (name) => (at) => {
+    held[at] = limiter.handle(`${name}:${at}`);
     held[at].tryConsume();
-  });
-  await pauses("calling them", count, (at) => held[at].tryConsume());
+  };
+  const inserted = await pauses("handle and tryConsume", count, made("user"));
+  const called = await pauses("tryConsume", count, (at) => held[at].tryConsume());
   clock += 3_600_000;
-  await pauses("as many others in their place: swept and evicted", count, (at) => {
-    held[at] = limiter.handle(`guest:${at}`);
-    held[at].tryConsume();
-  });
+  const replaced = await pauses("handle and tryConsume", count, made("guest"));
+  return [
+    { what: `inserting ${named(count)} handles`, figures: inserted },
+    { what: `calling ${named(count)} handles`, figures: called },
+    { what: `as many other handles in their place: swept and evicted`, figures: replaced },
+  ];
 }
 
 async function strings(count) {
   const limiter = limiterFor(count);
-  await pauses(`inserting ${named(count)} string keys`, count, (at) =>
-    limiter.consumeSync(`user:${at}`),
-  );
+  const flexible = new RateLimiterMemory({ points: 10, duration: 60 });
+  const consumed = (name) => (at) => limiter.consumeSync(`${name}:${at}`);
+  const inserted = await pauses("consumeSync", count, consumed("user"));
+  const peers = await pauses("rate-limiter-flexible", count, (at) => {
+    flexible.consume(`user:${at}`);
+  });
   clock += 3_600_000;
-  await pauses("as many others in their place: swept and evicted", count, (at) =>
-    limiter.consumeSync(`guest:${at}`),
-  );
+  const replaced = await pauses("consumeSync", count, consumed("guest"));
+  return [
+    { what: `inserting ${named(count)} strings`, figures: [...inserted, ...peers] },
+    { what: "as many other strings in their place: swept and evicted", figures: replaced },
+  ];
 }
 
-console.log(
-  "Longest pause of a single call, without and within the engine's own garbage collections:",
-);
-await strings(stringCount);
-await handles(handleCount);
+console.log(JSON.stringify([...(await strings(stringCount)), ...(await handles(handleCount))]));
+process.exit();

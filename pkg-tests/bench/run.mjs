@@ -1,15 +1,17 @@
-// npm run bench: builds, measures each row in a process of its own, and prints one table. Part of a row's
-// name chooses rows: "npm run bench -- denied". With "pauses" the pauses alone are measured, with "redis" the
-// decisions on a server, with "size" what a Worker uploads, with "startup" how long programs and Workers take to start,
-// with "native" the core as Rust hosts have it.
+// npm run bench: builds, measures the hot path row by row, each in a process of its own, and prints one table, which goes
+// to table.md with the machine that it was measured on, and the growth of a decision to growth.svg. The name of a part
+// measures that alone and writes nothing: "npm run bench -- memory" (decisions, memory, pauses, native, uploads, starting,
+// growth), and so does part of a row's name: "npm run bench -- denied". Tables of their own have "tiers", "redis",
+// "gateway" and "steps".
 
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { build } from "../../js/tools/build.mjs";
 import { setup } from "../../js/tools/setup.mjs";
 import { main, root, run } from "../../js/tools/shell.mjs";
 import { pack } from "../pack.mjs";
-import { keepers } from "./contestants.mjs";
-import { rows } from "./rows.mjs";
+import { curve } from "./curve.mjs";
+import { asMarkdown, growth, growthRows, machine, parts } from "./table.mjs";
 
 const here = (name) => join(root, "pkg-tests/bench", name);
 
@@ -20,36 +22,35 @@ const measured = (script, name) =>
 
 const line = (cells) => console.log(`| ${cells.join(" | ")} |`);
 
-async function table(wanted) {
-  line(["what", "who", "ns per call", "× tidegate"]);
-  line(["---", "---", "---:", "---:"]);
-  for (const row of Object.keys(rows).filter(wanted)) {
-    for (const [index, { name, ns, ratio }] of (await measured("speed.mjs", row)).entries()) {
-      line([index === 0 ? row : "", name, ns.toFixed(0), ratio.toFixed(2)]);
-    }
-  }
+const ofTiers = (name) => name.startsWith("tiers");
+
+/** The whole table, written down. */
+async function whole() {
+  const found = await parts.decisions((name) => !ofTiers(name));
+  const { decisions: _, ...others } = parts;
+  for (const part of Object.values(others)) found.push(...(await part()));
+  const series = await growth();
+  found.push(...growthRows(series));
+  const table = asMarkdown(found);
+  console.log(table);
+  writeFileSync(here("table.md"), `${machine()}\n\n${table}\n`);
+  writeFileSync(here("growth.svg"), curve("A decision, with the keys in random order", series));
 }
 
-async function bytes() {
-  console.log();
-  line(["who keeps 300 000 keys", "bytes per key"]);
-  line(["---", "---:"]);
-  for (const name of Object.keys(keepers)) {
-    line([name, (await measured("bytes.mjs", name)).toFixed(0)]);
-  }
+async function growing() {
+  console.log(asMarkdown(growthRows(await growth())));
 }
 
-async function size() {
-  console.log();
-  line(["a Worker that limits", "minified", "JavaScript, gzip", "WebAssembly, gzip", "all"]);
-  line(["---", "---:", "---:", "---:", "---:"]);
-  const kilobytes = (count) => `${(count / 1000).toFixed(1)} KB`;
-  for (const { name, minified, javascript, wasm } of await measured("size.mjs")) {
-    line([name, ...[minified, javascript, wasm, javascript + wasm].map(kilobytes)]);
-  }
+async function part(name) {
+  console.log(asMarkdown(await parts[name](() => true)));
 }
 
-async function operations() {
+async function rowsNamed(name) {
+  console.log(asMarkdown(await parts.decisions((row) => row.includes(name))));
+}
+
+async function tiers() {
+  console.log(asMarkdown(await parts.decisions(ofTiers)));
   console.log();
   line([
     "tiers, 100 keys for 2 s",
@@ -63,11 +64,11 @@ async function operations() {
   }
 }
 
-async function pauses() {
-  // Marking a little at a time is the engine's too, but it tells of it only where it is one collection.
-  const engine = ["--no-incremental-marking", "--max-old-space-size=8192"];
-  const options = [...engine, here("pauses.mjs")];
-  console.log(`\n${(await run(process.execPath, options)).trimEnd()}`);
+async function steps() {
+  line(["step", "ns"]);
+  line(["---", "---:"]);
+  const [{ figures }] = await measured("native.mjs", "steps");
+  for (const { who, value } of figures) line([who, value.toFixed(1)]);
 }
 
 const IN_FLIGHT = [1, 16, 64, 256, 1_000];
@@ -75,7 +76,6 @@ const FIGURES = ["perSecond", "p50", "p99", "clientMicros", "serverMicros"];
 
 /** The ratio is to the last line of the same number in flight. */
 async function redis() {
-  console.log();
   line(["in flight", "who", "decisions/s", "×", "p50 ms", "p99 ms", "client µs", "server µs"]);
   line(["---:", "---", ...Array(6).fill("---:")]);
   for (const inFlight of IN_FLIGHT) {
@@ -95,31 +95,18 @@ async function redis() {
 }
 
 async function gateway() {
-  console.log(`\n${(await run(process.execPath, [here("gateway.mjs")])).trimEnd()}`);
+  console.log(`${(await run(process.execPath, [here("gateway.mjs")])).trimEnd()}`);
 }
 
-async function startup() {
-  console.log(`\n${(await run(process.execPath, [here("startup.mjs")])).trimEnd()}`);
-}
-
-async function native() {
-  console.log(`\n${(await run(process.execPath, [here("native.mjs")])).trimEnd()}`);
-}
-
-const APART = ["pauses", "redis", "gateway", "size", "startup", "native"];
+const tables = { growth: growing, tiers, redis, gateway, steps };
 
 await main(import.meta, async () => {
-  const part = process.argv[2] ?? "";
+  const wanted = process.argv[2];
   await setup();
   await build();
   await pack();
-  if (!APART.includes(part)) await table((name) => name.includes(part));
-  if (part === "" || "tiers".includes(part)) await operations();
-  if (part === "") await bytes();
-  if (part === "" || part === "size") await size();
-  if (part === "" || part === "startup") await startup();
-  if (part === "" || part === "redis") await redis();
-  if (part === "" || part === "gateway") await gateway();
-  if (part === "" || part === "pauses") await pauses();
-  if (part === "" || part === "native") await native();
+  if (wanted === undefined) await whole();
+  else if (wanted in tables) await tables[wanted]();
+  else if (wanted in parts) await part(wanted);
+  else await rowsNamed(wanted);
 });

@@ -77,42 +77,42 @@ function processorMs(pid) {
   return nanoseconds.reduce((sum, each) => sum + each, 0) / 1e6;
 }
 
-const line = (cells) => console.log(`| ${cells.join(" | ")} |`);
-const ms = (figure) => (figure === undefined ? "–" : figure.toFixed(1));
+const column = (figures, names, name) =>
+  figures
+    .map((figure, at) => ({ who: names[at], value: figure[name] }))
+    .filter(({ value }) => value);
 
 async function ofPrograms() {
   const names = Object.keys(imports);
   const figures = await inTurns(names.map((name) => () => importOf(name)));
-  line([
-    "import in Node.js",
-    "ms",
-    "processor ms",
-    "×",
-    "with a first decision, ms",
-    "processor ms",
-  ]);
-  line(["---", ...Array(5).fill("---:")]);
-  for (const [index, { wall, cpu, decidedWall, decidedCpu }] of figures.entries()) {
-    const ratio = (cpu / figures[0].cpu).toFixed(2);
-    line([names[index], ms(wall), ms(cpu), ratio, ms(decidedWall), ms(decidedCpu)]);
-  }
+  return [
+    { what: "import in Node.js", figures: column(figures, names, "wall") },
+    { what: "import in Node.js, processor", figures: column(figures, names, "cpu") },
+    {
+      what: "import in Node.js and a first decision, processor",
+      figures: column(figures, names, "decidedCpu"),
+    },
+  ];
 }
 
+/** What Workers take more than an empty one. */
 async function ofWorkers() {
   const directories = [];
   for (const source of Object.values(workers)) directories.push(await buildWorker(source, here));
-  const figures = await inTurns(directories.map((directory) => () => coldStart(directory)));
+  const [empty, ...figures] = await inTurns(directories.map((each) => () => coldStart(each)));
   for (const directory of directories) rmSync(directory, { recursive: true });
-  line(["cold start of workerd", "ms", "processor ms", "more than empty, ms", "processor ms", "×"]);
-  line(["---", ...Array(5).fill("---:")]);
-  const [empty, tidegate] = figures;
-  for (const [index, { wall, cpu }] of figures.entries()) {
-    const ratio = ((cpu - empty.cpu) / (tidegate.cpu - empty.cpu)).toFixed(2);
-    const more = [wall - empty.wall, cpu - empty.cpu];
-    line([Object.keys(workers)[index], ...[wall, cpu, ...more].map(ms), ratio]);
-  }
+  const more = figures.map(({ wall, cpu }) => ({ wall: wall - empty.wall, cpu: cpu - empty.cpu }));
+  const names = Object.keys(workers).slice(1);
+  return [
+    {
+      what: "cold start in workerd, more than an empty Worker",
+      figures: column(more, names, "wall"),
+    },
+    {
+      what: "cold start in workerd, more than an empty Worker, processor",
+      figures: column(more, names, "cpu"),
+    },
+  ];
 }
 
-await ofPrograms();
-console.log();
-await ofWorkers();
+console.log(JSON.stringify([...(await ofPrograms()), ...(await ofWorkers())]));
