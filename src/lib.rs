@@ -4,18 +4,19 @@
 //! and pure: a step takes a record, an operation and the time, and answers a reply and the next record.
 //! A [`Store`] makes steps atomic; the host brings the store and says what time it is.
 //!
+//! In process memory, by key (for decisions on rows that a host finds itself there is [`MemoryTable`]):
+//!
 //! ```
-//! use tidegate::{Limit, LimitOptions, Limits, MemoryTable, Millis, OnFull, Timestamp};
+//! use tidegate::{Limit, LimitOptions, Limiter, Limits, MemoryStore, Millis, OnFull, Timestamp};
 //!
 //! let limit = Limit::new(&LimitOptions::new(2, Millis::from_ms(1_000)))?;
-//! let mut table = MemoryTable::new(1_000, 0, OnFull::Deny);
-//! let limiter = table.register(Limits::new(vec![limit])?);
-//! let now = Timestamp::from_ms(1_700_000_000_000);
-//! let (first, slot) = table.consume_new(limiter, 1, now);
+//! // A host's clock would be one that never steps back, like `std::time::Instant`.
+//! let store = MemoryStore::new(1_000, OnFull::Deny, || Timestamp::from_ms(1_700_000_000_000));
+//! let limiter = Limiter::new(&store, "login", &Limits::new(vec![limit])?);
+//! let first = limiter.consume("user:42", 1);
 //! assert!(first.allowed() && first.remaining == 1);
-//! # let slot = slot.unwrap();
-//! assert!(table.consume(limiter, slot, 1, now).unwrap().allowed());
-//! assert!(!table.consume(limiter, slot, 1, now).unwrap().allowed());
+//! assert!(limiter.consume("user:42", 1).allowed());
+//! assert_eq!(limiter.consume("user:42", 1).retry_after, Some(Millis::from_ms(500)));
 //! # Ok::<(), tidegate::PolicyError>(())
 //! ```
 

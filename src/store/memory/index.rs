@@ -5,15 +5,15 @@
 
 use core::hash::{BuildHasher, Hasher};
 #[cfg(target_family = "wasm")]
-use std::hash::RandomState;
+pub(super) use std::hash::RandomState;
 
 #[cfg(not(target_family = "wasm"))]
-use foldhash::fast::RandomState;
+pub(super) use foldhash::fast::RandomState;
 
 use super::Slot;
 use crate::store::key::Key;
 
-/// What a store's hashes begin with, a secret: nobody can choose keys that meet.
+/// What a store's hashes begin with, different in each: nobody who does not know it can choose keys that meet.
 #[derive(Clone, Default)]
 pub(super) struct Seed(RandomState);
 

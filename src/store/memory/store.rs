@@ -4,7 +4,7 @@ use core::convert::Infallible;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use super::index::{Index, Seed, Sought};
+use super::index::{Index, RandomState, Seed, Sought};
 use super::{LimiterId, MemoryTable, OnFull};
 use crate::error::Error;
 use crate::limit::{Decision, Limits, Reason};
@@ -33,7 +33,7 @@ impl<C: Fn() -> Timestamp> MemoryStore<C> {
             limits: Index::default(),
             messages: Index::default(),
             bursts: Index::default(),
-            limiters: HashMap::new(),
+            limiters: HashMap::default(),
         };
         Self { inner: Mutex::new(inner), seed: Seed::default(), now }
     }
@@ -69,7 +69,7 @@ pub(super) struct Indexed {
     limits: Index,
     messages: Index,
     bursts: Index,
-    limiters: HashMap<Limits, LimiterId>,
+    limiters: HashMap<Limits, LimiterId, RandomState>,
 }
 
 impl Indexed {
@@ -167,7 +167,6 @@ impl Indexed {
         if let Some(slot) = self.limits.get(key)
             && let Some(decision) = self.table.consume(limiter, slot, cost, now)
         {
-            self.forget_limits();
             return decision;
         }
         self.consume_new(key, limiter, cost, now)
@@ -184,7 +183,6 @@ impl Indexed {
         if let Some(slot) = self.limits.get(key)
             && let Some(reason) = self.table.try_consume(limiter, slot, cost, now)
         {
-            self.forget_limits();
             return reason;
         }
         self.consume_new(key, limiter, cost, now).reason
@@ -203,7 +201,8 @@ impl Indexed {
         decision
     }
 
-    /// Notes where a key is. The rows that made room for it are forgotten first: it may be in the place of one.
+    /// Notes where a key is. Rows that were freed are forgotten first: it may be in the place of one. Until then nobody is
+    /// misled, for a key whose row is freed finds nothing there.
     fn placed(&mut self, key: &Sought<'_>, placed: Option<Slot>) {
         self.forget_limits();
         if let Some(slot) = placed {
