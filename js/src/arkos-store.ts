@@ -3,7 +3,7 @@ import {
   type ArkosGatewayStore,
   checkCounted,
   checkFlag,
-  nonsense,
+  wrongAnswer,
 } from "./arkos/gateway-store.js";
 import { digest } from "./core.js";
 import type { Decision } from "./decision.js";
@@ -139,7 +139,7 @@ function decision(count: number, limit: number, untilResetMs: number, name: stri
 function checkHit(answer: unknown, asked: number): { count: number; resetAt: number } {
   const { count, resetAt } = checkCounted(answer);
   // An answer may be late; what was over before the question was asked is no window of this hit's.
-  if (resetAt < asked) throw nonsense("increment", "a resetAt that is not in the past", resetAt);
+  if (resetAt < asked) throw wrongAnswer("increment", "a resetAt that is not in the past", resetAt);
   return { count, resetAt };
 }
 

@@ -1,9 +1,9 @@
-import { StoreGuard } from "./core.js";
 import { Deadlines, type Tick } from "./deadlines.js";
 import { errorFrom, isCallers, TidegateError } from "./errors.js";
 import { emit } from "./events.js";
 import { countStoreError } from "./metrics.js";
 import { type Answer, type Waiter, whenAnswered } from "./pending.js";
+import { StoreGuard } from "./store-guard.js";
 import { type Asker, type Trace, traceOf } from "./tracing.js";
 
 /** What to do in place of an answer that the store did not give. */

@@ -1,4 +1,4 @@
-import { ip_key } from "./core.js";
+import { keyOfAddress } from "./core.js";
 import { bad, checkOptions } from "./options.js";
 
 /**
@@ -15,7 +15,7 @@ export function ipKey(address: string, options: { ipv6Subnet?: number } = {}): s
   if (!Number.isInteger(subnet) || subnet < 1 || subnet > 128) {
     bad("bad_argument", 'option "ipv6Subnet"', subnet, "an integer from 1 to 128");
   }
-  const key = typeof address === "string" ? ip_key(address, subnet) : undefined;
+  const key = typeof address === "string" ? keyOfAddress(address, subnet) : undefined;
   return key ?? bad("bad_argument", "address", address, "an IPv4 or IPv6 address");
 }
 

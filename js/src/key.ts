@@ -1,4 +1,4 @@
-import { type Kind, store_key } from "./core.js";
+import { type Kind, storeKey } from "./core.js";
 
 /** Characters that the core's keys hold as they are; others are escaped, and long keys hashed. */
 const PLAIN = /^[ -$&-z|~]{1,200}$/;
@@ -8,13 +8,13 @@ const PLAIN = /^[ -$&-z|~]{1,200}$/;
  * rest is the core's to encode.
  */
 export function keysOf(storePrefix: string | undefined, prefix: string, kind: Kind) {
-  const head = store_key(storePrefix, prefix, kind, "");
+  const head = storeKey(storePrefix, prefix, kind, "");
   // Whoever calls often calls often in a row.
   let last = "";
   let made = head;
   return (key: string): string => {
     if (key !== last) {
-      made = PLAIN.test(key) ? head + key : store_key(storePrefix, prefix, kind, key);
+      made = PLAIN.test(key) ? head + key : storeKey(storePrefix, prefix, kind, key);
       last = key;
     }
     return made;
@@ -33,5 +33,5 @@ export function isLong(key: string): boolean {
 
 /** The hash of a long key. */
 export function shortened(key: string): string {
-  return store_key(undefined, "", "l", key);
+  return storeKey(undefined, "", "l", key);
 }

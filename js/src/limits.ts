@@ -1,5 +1,5 @@
-import { type BadPolicy, checkLimits } from "./core.js";
 import { type ErrorCode, show, TidegateError } from "./errors.js";
+import { type BadPolicy, checkLimits } from "./limit-check.js";
 import { checkOptions, countOf, type Duration, isPlainObject } from "./options.js";
 
 /** Which arithmetic a limit uses. "token-bucket" is the leaky bucket under its other name. */

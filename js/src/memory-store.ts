@@ -2,10 +2,10 @@ import type { ArkosGatewayStore } from "./arkos/gateway-store.js";
 import { ArkosMemoryTable } from "./arkos/memory-table.js";
 import { core } from "./core.js";
 import { type Decision, decisionFrom, REASONS, type Reason } from "./decision.js";
-import { errorFrom, limiterClosed, show, storeFull, TidegateError } from "./errors.js";
+import { errorFrom, limiterClosed, show, TidegateError } from "./errors.js";
 import { emit, isHeard } from "./events.js";
 import type { Limits } from "./limits.js";
-import { FULL, Memory } from "./memory.js";
+import { coreError, Memory, NOTHING } from "./memory.js";
 import { MessageCall } from "./message-call.js";
 import { counted } from "./metrics.js";
 import { monotonicNow } from "./monotonic.js";
@@ -29,8 +29,6 @@ import {
 } from "./store.js";
 import type { Question } from "./tiers/question.js";
 
-/** The core's "no slot", "stale" and "whatever is there". */
-const NONE = -1;
 /** Where in the block of numbers a slot and its generation are told. */
 const SLOT = 6;
 const GENERATION = 7;
@@ -208,7 +206,7 @@ export class MemoryDriver implements Driver {
   clear(key: string, limits: MemoryLimits | undefined): void {
     for (const slot of this.limitSlots.tree().below(key)) limits?.resetAt(slot);
     for (const slot of this.#messageSlots.tree().below(key)) {
-      this.table.message(slot, NONE, MessageCall.forget(), this.now());
+      this.table.message(slot, NOTHING, MessageCall.forget(), this.now());
     }
     this.forgetMessages();
   }
@@ -217,7 +215,7 @@ export class MemoryDriver implements Driver {
   makeRoom(sender: string): void {
     if (!this.shares.isFull(sender)) return;
     const run = (slot: number, call: MessageCall): MessageReply["status"] =>
-      this.table.message(slot, NONE, call, this.now()).status;
+      this.table.message(slot, NOTHING, call, this.now()).status;
     const stateOf = (slot: number): IdState => {
       const status = run(slot, MessageCall.look());
       if (status === "in-progress") return "under way";
@@ -236,7 +234,7 @@ export class MemoryDriver implements Driver {
           index,
           identity,
           index.get(identity),
-          (slot) => table.observe(slot, NONE, words, this.now()),
+          (slot) => table.observe(slot, NOTHING, words, this.now()),
           this.#forgetBursts,
         ),
     };
@@ -247,7 +245,7 @@ export class MemoryDriver implements Driver {
     let freed = 0;
     for (
       let slot = core.freed_limit(this.number);
-      slot !== NONE;
+      slot !== NOTHING;
       slot = core.freed_limit(this.number)
     ) {
       this.limitSlots.forget(slot);
@@ -259,7 +257,7 @@ export class MemoryDriver implements Driver {
   forgetMessages = (): void => {
     for (
       let slot = core.freed_message(this.number);
-      slot !== NONE;
+      slot !== NOTHING;
       slot = core.freed_message(this.number)
     ) {
       this.#messageSlots.forget(slot);
@@ -270,7 +268,7 @@ export class MemoryDriver implements Driver {
   #forgetBursts = (): void => {
     for (
       let slot = core.freed_burst(this.number);
-      slot !== NONE;
+      slot !== NOTHING;
       slot = core.freed_burst(this.number)
     ) {
       this.#burstSlots.forget(slot);
@@ -286,10 +284,10 @@ export class MemoryDriver implements Driver {
     forget: () => void,
   ): T {
     try {
-      const answer = operation(known ?? NONE);
+      const answer = operation(known ?? NOTHING);
       const slot = this.told(SLOT);
       forget();
-      if (known === undefined && slot !== NONE) index.add(key, slot);
+      if (known === undefined && slot !== NOTHING) index.add(key, slot);
       return answer;
     } catch (thrown) {
       forget();
@@ -311,28 +309,29 @@ class MemoryMessages implements SyncMessageDriver {
   }
 
   first(id: string, ttlMs: number): boolean {
-    const known = this.#index.get(id);
+    // First the clock, which is anybody's code and may come back here.
     const now = this.#driver.now();
-    const answer = core.first(this.#driver.number, known ?? NONE, NONE, ttlMs, now);
+    const known = this.#index.get(id);
+    const answer = core.first(this.#driver.number, known ?? NOTHING, NOTHING, ttlMs, now);
     return this.#placed(id, known, answer);
   }
 
   call(id: string, call: MessageCall, sender?: string): MessageReply {
     return this.#counted(id, sender, (slot) =>
-      this.#table.message(slot, NONE, call, this.#driver.now()),
+      this.#table.message(slot, NOTHING, call, this.#driver.now()),
     );
   }
 
   claim(id: string, leaseMs: number, sender?: string): Claimed | undefined {
     const token = this.#driver.nextToken();
+    const now = this.#driver.now();
     const known = this.#index.get(id);
     const isNew = sender !== undefined && known === undefined;
     if (isNew) this.#driver.makeRoom(sender);
-    const now = this.#driver.now();
-    const answer = core.claim(this.#driver.number, known ?? NONE, NONE, token, leaseMs, now);
+    const answer = core.claim(this.#driver.number, known ?? NOTHING, NOTHING, token, leaseMs, now);
     const isFresh = this.#placed(id, known, answer);
     const slot = this.#driver.told(SLOT);
-    if (isNew && slot !== NONE) this.#driver.shares.add(sender, slot);
+    if (isNew && slot !== NOTHING) this.#driver.shares.add(sender, slot);
     return isFresh ? { token, slot, generation: this.#driver.told(GENERATION) } : undefined;
   }
 
@@ -340,7 +339,7 @@ class MemoryMessages implements SyncMessageDriver {
     const { slot, generation, token } = claimed;
     const now = this.#driver.now();
     const done = this.#table.commit(slot, generation, token, ttlMs, json, now);
-    if (done !== NONE) return done === 1;
+    if (done !== NOTHING) return done === 1;
     return this.call(id, MessageCall.commit(String(token), ttlMs, json)).status === "yes";
   }
 
@@ -348,8 +347,8 @@ class MemoryMessages implements SyncMessageDriver {
   #placed(id: string, known: number | undefined, answer: number): boolean {
     const slot = this.#driver.told(SLOT);
     this.#driver.forgetMessages();
-    if (answer === FULL) throw storeFull();
-    if (known === undefined && slot !== NONE) this.#index.add(id, slot);
+    if (answer < 0) throw coreError(answer);
+    if (known === undefined && slot !== NOTHING) this.#index.add(id, slot);
     return answer === 1;
   }
 
@@ -360,7 +359,7 @@ class MemoryMessages implements SyncMessageDriver {
     this.#driver.makeRoom(sender);
     const answer = this.#at(id, operation, known);
     const slot = this.#driver.told(SLOT);
-    if (slot !== NONE) this.#driver.shares.add(sender, slot);
+    if (slot !== NOTHING) this.#driver.shares.add(sender, slot);
     return answer;
   }
 
@@ -388,10 +387,10 @@ export class MemoryLimits implements SyncLimitDriver {
 
   consume(key: string, cost: number, now = this.#driver.now()): Decision {
     const slot = this.#index.get(key);
-    let reason = NONE;
+    let reason = NOTHING;
     if (slot !== undefined)
-      reason = core.consume(this.#store, this.#limiter, slot, NONE, cost, now);
-    return this.#told(reason === NONE ? this.consumeNew(key, cost, now) : reason);
+      reason = core.consume(this.#store, this.#limiter, slot, NOTHING, cost, now);
+    return this.#told(reason === NOTHING ? this.consumeNew(key, cost, now) : reason);
   }
 
   /** Consumes on a key that has no slot; one that it gets is told in the block. */
@@ -399,15 +398,16 @@ export class MemoryLimits implements SyncLimitDriver {
     // What was freed before may include the key's own old slot.
     this.#driver.forgetLimits();
     const reason = core.consume_new(this.#store, this.#limiter, cost, now);
-    // The tables were given back.
-    if (reason === NONE) throw limiterClosed();
+    if (reason < 0) throw coreError(reason);
     this.#placed(key);
     return reason;
   }
 
   peek(key: string, cost: number): Decision {
-    const slot = this.#index.get(key) ?? NONE;
-    const reason = core.peek(this.#store, this.#limiter, slot, NONE, cost, this.#driver.now());
+    const now = this.#driver.now();
+    const slot = this.#index.get(key) ?? NOTHING;
+    const reason = core.peek(this.#store, this.#limiter, slot, NOTHING, cost, now);
+    if (reason < 0) throw coreError(reason);
     // Looking whether a new key would find room makes it.
     evicted(this.#driver.forgetLimits());
     return this.#told(reason);
@@ -416,33 +416,33 @@ export class MemoryLimits implements SyncLimitDriver {
   refund(key: string, cost: number): void {
     const slot = this.#index.get(key);
     if (slot === undefined) return;
-    core.refund(this.#store, this.#limiter, slot, NONE, cost, this.#driver.now());
+    core.refund(this.#store, this.#limiter, slot, NOTHING, cost, this.#driver.now());
     this.#driver.forgetLimits();
   }
 
   ask(key: string, question: Question): ArrayLike<number> | undefined {
+    const now = this.#driver.now();
     this.#driver.forgetLimits();
     const known = this.#index.get(key);
-    const now = this.#driver.now();
-    const numbers = this.#driver.table.ask(this.#limiter, known ?? NONE, NONE, question, now);
+    const numbers = this.#driver.table.ask(this.#limiter, known ?? NOTHING, NOTHING, question, now);
     if (known === undefined) this.#placed(key);
     else this.#driver.forgetLimits();
     return numbers;
   }
 
   block(key: string, durationMs: number): void {
+    const now = this.#driver.now();
     this.#driver.forgetLimits();
     const known = this.#index.get(key);
-    const now = this.#driver.now();
-    const answer = core.block(this.#store, known ?? NONE, NONE, durationMs, now);
-    if (answer === FULL) throw storeFull();
+    const answer = core.block(this.#store, known ?? NOTHING, NOTHING, durationMs, now);
+    if (answer < 0) throw coreError(answer);
     if (known === undefined) this.#placed(key);
   }
 
   unblock(key: string): void {
     const slot = this.#index.get(key);
     if (slot === undefined) return;
-    core.unblock(this.#store, slot, NONE);
+    core.unblock(this.#store, slot, NOTHING);
     this.#driver.forgetLimits();
   }
 
@@ -453,7 +453,7 @@ export class MemoryLimits implements SyncLimitDriver {
 
   /** As `reset`, of whatever key has that slot. */
   resetAt(slot: number): void {
-    core.reset(this.#store, this.#limiter, slot, NONE);
+    core.reset(this.#store, this.#limiter, slot, NOTHING);
     this.#driver.forgetLimits();
   }
 
@@ -466,16 +466,16 @@ export class MemoryLimits implements SyncLimitDriver {
     return new MemoryHandle(this.#handles, key);
   }
 
-  /** The slot that a handle of this key is to use, or NONE. */
+  /** The slot that a handle of this key is to use, or NOTHING. */
   slotOf(key: string): number {
-    return this.#index.get(key) ?? NONE;
+    return this.#index.get(key) ?? NOTHING;
   }
 
   /** Indexes the slot that a new key was given, once the freed ones are forgotten. */
   #placed(key: string): void {
     const slot = this.#driver.told(SLOT);
     evicted(this.#driver.forgetLimits());
-    if (slot !== NONE) this.#index.add(key, slot);
+    if (slot !== NOTHING) this.#index.add(key, slot);
   }
 
   #told(reason: number): Decision {
@@ -522,7 +522,7 @@ class Handles {
 class MemoryHandle implements Handle {
   readonly #shared: Handles;
   readonly #key: string;
-  #slot = NONE;
+  #slot = NOTHING;
   #generation = 0;
 
   constructor(shared: Handles, key: string) {
@@ -536,7 +536,7 @@ class MemoryHandle implements Handle {
     if (cost !== 1) checkCost(cost);
     const now = driver.now();
     let reason = core.try_consume(store, limiter, this.#slot, this.#generation, cost, now);
-    if (reason === NONE) reason = this.#again(cost, now);
+    if (reason === NOTHING) reason = this.#again(cost, now);
     if (reason === 0) {
       owner.counts.first.ok += 1;
       return true;
@@ -551,7 +551,7 @@ class MemoryHandle implements Handle {
     if (cost !== 1) checkCost(cost);
     const now = driver.now();
     let reason = core.consume(store, limiter, this.#slot, this.#generation, cost, now);
-    if (reason === NONE) reason = this.#again(cost, now);
+    if (reason === NOTHING) reason = this.#again(cost, now);
     return owner.tell(this.#key, decisionFrom(reason, driver.numbers, 0, names));
   }
 
@@ -559,10 +559,10 @@ class MemoryHandle implements Handle {
   #again(cost: number, now: number): number {
     const { store, limiter, driver, limits } = this.#shared;
     this.#slot = limits.slotOf(this.#key);
-    if (this.#slot !== NONE) {
+    if (this.#slot !== NOTHING) {
       this.#generation = core.generation(store, this.#slot);
       const reason = core.consume(store, limiter, this.#slot, this.#generation, cost, now);
-      if (reason !== NONE) return reason;
+      if (reason !== NOTHING) return reason;
     }
     const reason = limits.consumeNew(this.#key, cost, now);
     this.#slot = driver.told(SLOT);

@@ -1,4 +1,4 @@
-import { duration_ms } from "./core.js";
+import { millisecondsOf } from "./core.js";
 import { type ErrorCode, show, TidegateError } from "./errors.js";
 
 /**
@@ -46,7 +46,7 @@ export function durationMs(
   code: ErrorCode = "bad_policy",
   most = MAX_DURATION_MS,
 ): number {
-  const ms = typeof value === "string" ? duration_ms(value) : value;
+  const ms = typeof value === "string" ? millisecondsOf(value) : value;
   if (typeof ms === "number" && Number.isInteger(ms) && ms >= 1 && ms <= most) return ms;
   const span = most === MAX_DURATION_MS ? "365 days" : `${most} ms`;
   bad(

@@ -9,6 +9,8 @@ use super::numbers::length;
 
 /// So many numbers there are at most, of what a tier is told.
 const NUMBERS: usize = 16;
+/// What is handed over may keep so much memory when it has been read.
+const KEPT_BYTES: usize = 64 << 10;
 
 pub(super) struct Exchange {
     /// Numbers, in both directions.
@@ -29,11 +31,6 @@ pub(super) static EXCHANGE: Alone<Exchange> = Alone::new(Exchange {
 });
 
 impl Alone<Exchange> {
-    /// Nothing while it is in use, which it never is when a call comes in.
-    pub(super) fn on<T: Default>(&self, run: impl FnOnce(&mut Exchange) -> T) -> T {
-        self.0.try_borrow_mut().map_or_else(|_| T::default(), |mut exchange| run(&mut exchange))
-    }
-
     /// The next text that was handed over, by its length in bytes; a negative length is no text.
     pub(super) fn text(&self, length: i32) -> Option<String> {
         String::from_utf8(self.bytes(length)?).ok()
@@ -41,12 +38,7 @@ impl Alone<Exchange> {
 
     /// As `text`, of any bytes.
     pub(super) fn bytes(&self, length: i32) -> Option<Vec<u8>> {
-        self.on(|exchange| {
-            let (_, rest) = exchange.given.split_at_checked(exchange.read)?;
-            let (bytes, _) = rest.split_at_checked(usize::try_from(length).ok()?)?;
-            exchange.read = exchange.read.saturating_add(bytes.len());
-            Some(bytes.to_vec())
-        })
+        self.on(|exchange| exchange.next(length).map(<[u8]>::to_vec))
     }
 
     /// Answers numbers: how many.
@@ -66,6 +58,14 @@ impl Alone<Exchange> {
 }
 
 impl Exchange {
+    /// The next bytes that were handed over; a negative length is none.
+    pub(super) fn next(&mut self, length: i32) -> Option<&[u8]> {
+        let (_, rest) = self.given.split_at_checked(self.read)?;
+        let (bytes, _) = rest.split_at_checked(usize::try_from(length).ok()?)?;
+        self.read = self.read.saturating_add(bytes.len());
+        Some(bytes)
+    }
+
     /// Answers a text: its length.
     pub(super) fn answer(&mut self, text: String) -> i32 {
         self.answer = text;
@@ -79,13 +79,20 @@ extern "C" fn numbers() -> usize {
     EXCHANGE.on(|exchange| exchange.numbers.as_ptr().addr())
 }
 
-/// Where so many bytes are to be handed over.
+/// Where so many bytes are to be handed over; 0 where there is no room for them.
 #[unsafe(no_mangle)]
 extern "C" fn given(bytes: usize) -> usize {
-    EXCHANGE.on(|exchange| {
-        exchange.read = 0;
-        exchange.given.resize(bytes, 0);
-        exchange.given.as_ptr().addr()
+    EXCHANGE.on(|Exchange { given, read, .. }| {
+        *read = 0;
+        given.clear();
+        if given.capacity() > KEPT_BYTES.max(bytes) {
+            *given = Vec::new();
+        }
+        if given.try_reserve_exact(bytes).is_err() {
+            return 0;
+        }
+        given.resize(bytes, 0);
+        given.as_ptr().addr()
     })
 }
 

@@ -22,6 +22,8 @@ use crate::text::push_number;
 const NOTHING: i32 = -1;
 /// There is no room for a new key.
 const FULL: i32 = -2;
+/// The words make no sense.
+const UNREADABLE: i32 = -3;
 
 /// The tables of one store, and the block of numbers in which they tell what one number does not hold.
 struct Tables {
@@ -248,7 +250,7 @@ extern "C" fn register(store: u32, words: i32) -> i32 {
 #[unsafe(no_mangle)]
 extern "C" fn ask(store: u32, limiter: u32, index: u32, generation: u32, now: f64) -> i32 {
     let Some(question) = EXCHANGE.on(|exchange| question_from(&exchange.numbers)) else {
-        return NOTHING;
+        return UNREADABLE;
     };
     let slot = held(index, generation);
     let run = |tables: &mut Tables| {
@@ -256,7 +258,8 @@ extern "C" fn ask(store: u32, limiter: u32, index: u32, generation: u32, now: f6
         tables.tell_slot(slot);
         share
     };
-    on(store, run).flatten().map_or(0, |share| EXCHANGE.tell(&share_told(&share)))
+    let told = |share: Option<_>| share.map_or(0, |share| EXCHANGE.tell(&share_told(&share)));
+    on(store, run).map_or(NOTHING, told)
 }
 
 /// The work under a numbered token is done: 1, or 0 when the claim was lost; NOTHING, and nothing done, when the
@@ -287,7 +290,7 @@ extern "C" fn commit(
 #[unsafe(no_mangle)]
 extern "C" fn message(store: u32, index: u32, generation: u32, words: i32, now: f64) -> i32 {
     let Some(op) = EXCHANGE.text(words).and_then(|words| wire::message(&words)) else {
-        return NOTHING;
+        return UNREADABLE;
     };
     let run = |tables: &mut Tables| {
         let slot = held(index, generation);
@@ -305,7 +308,7 @@ extern "C" fn message(store: u32, index: u32, generation: u32, words: i32, now: 
 #[unsafe(no_mangle)]
 extern "C" fn observe(store: u32, index: u32, generation: u32, words: i32, now: f64) -> i32 {
     let observed = EXCHANGE.text(words).and_then(|words| wire::observation(&words));
-    let Some((policy, weight, nonce)) = observed else { return NOTHING };
+    let Some((policy, weight, nonce)) = observed else { return UNREADABLE };
     let (slot, now) = (held(index, generation), timestamp(now));
     let run = |tables: &mut Tables| {
         let answer = tables.table.observe(slot, &policy, weight, nonce.as_ref(), now);

@@ -21,23 +21,20 @@ enum Value {
 /// Those that were checked so far of a list.
 static CHECKED: Alone<Vec<Limit>> = Alone::new(Vec::new());
 
-/// Checks the options of a list's next limit: 0, or what `refused` answers.
+/// Checks the options of a list's next limit, which is the `index`th: 0, or what `refused` answers.
 ///
 /// They are in the block, two numbers for each: 0 says that it is left out, 1 a flag, 2 a number, 3 so many bytes of
 /// what was handed over, 4 anything else.
 #[unsafe(no_mangle)]
-extern "C" fn check_limit() -> i32 {
-    let checked = limit_options().and_then(|options| Limit::new(&options));
-    let Ok(mut list) = CHECKED.0.try_borrow_mut() else { return 0 };
-    match checked {
-        Ok(limit) => {
+extern "C" fn check_limit(index: u32) -> i32 {
+    match limit_options().and_then(|options| Limit::new(&options)) {
+        Ok(limit) => CHECKED.on(|list| {
+            // What is left of a list that was never finished goes.
+            list.truncate(index as usize);
             list.push(limit);
             0
-        }
-        Err(error) => {
-            list.clear();
-            refused(&error)
-        }
+        }),
+        Err(error) => refused(&error),
     }
 }
 
@@ -45,11 +42,7 @@ extern "C" fn check_limit() -> i32 {
 /// answers.
 #[unsafe(no_mangle)]
 extern "C" fn check_limits() -> i32 {
-    let list = CHECKED
-        .0
-        .try_borrow_mut()
-        .map_or_else(|_| Vec::new(), |mut list| core::mem::take(&mut *list));
-    match Limits::new(list) {
+    match Limits::new(CHECKED.on(core::mem::take)) {
         Ok(limits) => EXCHANGE.on(|exchange| {
             for (place, limit) in exchange.numbers.iter_mut().zip(&limits) {
                 *place = number(limit.capacity());

@@ -39,11 +39,10 @@ extern "C" fn duration_ms(text: i32) -> f64 {
 #[unsafe(no_mangle)]
 extern "C" fn digest(secret: i32, bytes: i32) -> i32 {
     let secret = EXCHANGE.bytes(secret);
-    let bytes = EXCHANGE.bytes(bytes).unwrap_or_default();
-    let tag = match secret {
-        Some(secret) => Tag::keyed_hash(&secret, &bytes),
-        None => Tag::hash(&bytes),
-    };
+    let tag = EXCHANGE.on(|exchange| {
+        let bytes = exchange.next(bytes).unwrap_or_default();
+        secret.map_or_else(|| Tag::hash(bytes), |secret| Tag::keyed_hash(&secret, bytes))
+    });
     EXCHANGE.answer(tag.as_str().into())
 }
 

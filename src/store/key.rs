@@ -114,6 +114,7 @@ impl Key {
     }
 
     /// Its head and what is behind it.
+    #[cfg(not(bare))]
     pub(crate) fn parts(&self) -> (&[u8], &[u8]) {
         let text = self.0.as_bytes();
         let mut colons = text.iter().enumerate().filter(|(_, byte)| **byte == b':');

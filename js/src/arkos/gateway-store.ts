@@ -22,10 +22,10 @@ export const ARKOS_METHODS = ["increment", "clear", "has", "set", "setIfNotExist
 export function checkCounted(answer: unknown): { count: number; resetAt: number } {
   const { count, resetAt } = (answer ?? {}) as { count?: unknown; resetAt?: unknown };
   if (!Number.isSafeInteger(count) || (count as number) < 1) {
-    throw nonsense("increment", "a count that is a positive integer", count);
+    throw wrongAnswer("increment", "a count that is a positive integer", count);
   }
   if (typeof resetAt !== "number" || !Number.isFinite(resetAt)) {
-    throw nonsense("increment", "a resetAt in milliseconds", resetAt);
+    throw wrongAnswer("increment", "a resetAt in milliseconds", resetAt);
   }
   return { count: count as number, resetAt };
 }
@@ -33,10 +33,10 @@ export function checkCounted(answer: unknown): { count: number; resetAt: number 
 /** What `has` or `setIfNotExists` answered, if that can be. */
 export function checkFlag(method: string, answer: unknown): boolean {
   if (typeof answer === "boolean") return answer;
-  throw nonsense(method, "true or false", answer);
+  throw wrongAnswer(method, "true or false", answer);
 }
 
-export function nonsense(method: string, expected: string, answer: unknown): TidegateError {
+export function wrongAnswer(method: string, expected: string, answer: unknown): TidegateError {
   const text = `the store's ${method}() must answer ${expected}, but answered ${show(answer)}`;
   return new TidegateError("store", text);
 }

@@ -1,7 +1,7 @@
-import { StoreGuard } from "../core.js";
 import { errorFrom } from "../errors.js";
 import { tellStoreError } from "../guarded.js";
 import { monotonicNow } from "../monotonic.js";
+import { StoreGuard } from "../store-guard.js";
 import type { FirstTier, TierAsk } from "../wasm/gen/glue.js";
 import { NONE } from "./driver.js";
 import type { TieredLimits } from "./limits.js";

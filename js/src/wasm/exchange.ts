@@ -1,3 +1,4 @@
+import { TidegateError } from "../errors.js";
 import type { Core } from "./exports.js";
 
 /** So many numbers are in the block, whatever they mean. */
@@ -28,7 +29,7 @@ export class Exchange {
   /** Hands over a text; answers its length in bytes. */
   text(text: string): number {
     if (text.length > SHORT) return this.#put([new TextEncoder().encode(text)]);
-    const at = this.#exports().given(text.length);
+    const at = this.#room(text.length);
     const bytes = this.#memory;
     for (let index = 0; index < text.length; index += 1) {
       const code = text.charCodeAt(index);
@@ -55,12 +56,22 @@ export class Exchange {
 
   #put(values: Uint8Array[]): number {
     const length = values.reduce((sum, { length }) => sum + length, 0);
-    let at = this.#exports().given(length);
+    let at = this.#room(length);
     for (const bytes of values) {
       this.#memory.set(bytes, at);
       at += bytes.length;
     }
     return length;
+  }
+
+  /** Where so many bytes are to be handed over. */
+  #room(bytes: number): number {
+    const at = this.#exports().given(bytes);
+    if (at !== 0) return at;
+    throw new TidegateError(
+      "bad_argument",
+      `${bytes} bytes at once are more than there is memory for`,
+    );
   }
 
   get #memory(): Uint8Array {

@@ -8,7 +8,7 @@ export interface Core {
   given(bytes: number): number;
   answer(): number;
 
-  check_limit(): number;
+  check_limit(index: number): number;
   check_limits(): number;
   store_key(storePrefix: number, prefix: number, kind: number, key: number): number;
   duration_ms(text: number): number;

@@ -1,3 +1,5 @@
+import { show, TidegateError } from "../errors.js";
+
 /** What some hosts have, and some do not. */
 interface Decoders {
   Uint8Array: { fromBase64?(text: string): Uint8Array<ArrayBuffer> };
@@ -6,7 +8,12 @@ interface Decoders {
 
 /** The module whose bytes the text stands for. */
 export function moduleFrom(base64: string): WebAssembly.Module {
-  return new WebAssembly.Module(bytesOf(base64));
+  try {
+    return new WebAssembly.Module(bytesOf(base64));
+  } catch (cause) {
+    const text = `WebAssembly cannot be compiled here (a Content-Security-Policy has to name 'wasm-unsafe-eval'): ${show(cause)}`;
+    throw new TidegateError("unsupported", text, { cause });
+  }
 }
 
 /** A callback for each byte would take fifty times as long as the host's own decoder. */
