@@ -29,28 +29,45 @@ impl<T> Alone<T> {
 }
 
 /// Values that JavaScript knows by their numbers.
-impl<T> Alone<Vec<Option<T>>> {
+pub(super) struct Numbered<T> {
+    values: Vec<Option<T>>,
+    /// The numbers of those that were let go.
+    vacant: Vec<u32>,
+}
+
+impl<T> Numbered<T> {
+    pub(super) const fn new() -> Self {
+        Self { values: Vec::new(), vacant: Vec::new() }
+    }
+}
+
+impl<T> Alone<Numbered<T>> {
     /// Runs on the value of that number; `None` once it was let go.
     #[inline(always)]
     pub(super) fn at<R>(&self, number: u32, run: impl FnOnce(&mut T) -> R) -> Option<R> {
-        self.on(|places| Some(run(places.get_mut(number as usize)?.as_mut()?)))
+        self.on(|all| Some(run(all.values.get_mut(number as usize)?.as_mut()?)))
     }
 
     /// Keeps a value; answers its number.
     pub(super) fn place(&self, value: T) -> u32 {
-        self.on(|places| {
-            let vacant = places.iter().position(Option::is_none);
-            let number = vacant.unwrap_or(places.len());
-            match places.get_mut(number) {
-                Some(place) => *place = Some(value),
-                None => places.push(Some(value)),
+        self.on(|all| {
+            let number = all.vacant.pop().unwrap_or_else(|| {
+                all.values.push(None);
+                u32::try_from(all.values.len()).unwrap_or(0).saturating_sub(1)
+            });
+            if let Some(place) = all.values.get_mut(number as usize) {
+                *place = Some(value);
             }
-            u32::try_from(number).unwrap_or(u32::MAX)
+            number
         })
     }
 
     /// Lets go of a value.
     pub(super) fn free(&self, number: u32) {
-        drop(self.on(|places| places.get_mut(number as usize).and_then(Option::take)));
+        self.on(|all| {
+            if all.values.get_mut(number as usize).and_then(Option::take).is_some() {
+                all.vacant.push(number);
+            }
+        });
     }
 }

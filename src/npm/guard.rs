@@ -1,12 +1,10 @@
 //! What watches stores, one for each caller of one.
 
-use alloc::vec::Vec;
-
-use super::alone::Alone;
+use super::alone::{Alone, Numbered};
 use super::numbers::{number, timestamp};
 use crate::guard::{Failure, Guard, OnStoreError};
 
-static GUARDS: Alone<Vec<Option<Guard>>> = Alone::new(Vec::new());
+static GUARDS: Alone<Numbered<Guard>> = Alone::new(Numbered::new());
 
 /// Makes a guard; answers its number. The choice is 0 to throw, 1 to allow, 2 to deny, 3 to decide here.
 #[unsafe(no_mangle)]

@@ -5,9 +5,8 @@
 
 use alloc::boxed::Box;
 use alloc::string::String;
-use alloc::vec::Vec;
 
-use super::alone::Alone;
+use super::alone::{Alone, Numbered};
 use super::exchange::EXCHANGE;
 use super::numbers::{code, millis, timestamp, whole};
 use super::questions::question_from;
@@ -32,7 +31,7 @@ struct Tables {
 }
 
 /// The tables of every store.
-static STORES: Alone<Vec<Option<Box<Tables>>>> = Alone::new(Vec::new());
+static STORES: Alone<Numbered<Box<Tables>>> = Alone::new(Numbered::new());
 
 /// Runs on the tables of that number; `None` once they were given back.
 #[inline(always)]
