@@ -43,6 +43,7 @@ export function storeKey(
 
 /** UTF-16 as the core has it. */
 function units(text: string): Uint8Array {
-  const units = Uint16Array.from({ length: text.length }, (_, at) => text.charCodeAt(at));
+  const units = new Uint16Array(text.length);
+  for (let at = 0; at < text.length; at += 1) units[at] = text.charCodeAt(at);
   return new Uint8Array(units.buffer);
 }
