@@ -108,7 +108,7 @@ export function asMarkdown(found) {
   const line = (cells) => `| ${cells.join(" | ")} |`;
   const lines = found.flatMap(({ what, lines }) =>
     lines.map(({ who, figure, ratio }, at) =>
-      line([at === 0 ? what : "", who, figure, ratio.toFixed(2)]),
+      line([at === 0 ? what : "", who, figure, Number.isFinite(ratio) ? ratio.toFixed(2) : "–"]),
     ),
   );
   const head = ["what", "who", "figure", "× tidegate"];
