@@ -65,7 +65,9 @@ export function curve(title, series) {
     }),
   ];
   const paper = element("rect", { width: WIDTH, height: HEIGHT, fill: "#ffffff" });
-  const drawn = [paper, ...across, ...down, ...lines, ...words].join("\n");
+  const drawn = [element("title", {}, title), paper, ...across, ...down, ...lines, ...words].join(
+    "\n",
+  );
   const frame = {
     xmlns: "http://www.w3.org/2000/svg",
     viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
