@@ -4,7 +4,6 @@
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { build } from "esbuild";
 import { root } from "./shell.mjs";
 
 const dist = join(root, "js/dist");
@@ -21,6 +20,9 @@ const options = {
   packages: "external",
   logLevel: "warning",
 };
+
+/** What set-up installs, which is not there yet when these tools are first read. */
+const build = async (what) => (await import("esbuild")).build(what);
 
 /** Writes into dist/node a file for each entry, beside what they share. */
 export async function bundle() {

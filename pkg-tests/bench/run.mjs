@@ -11,7 +11,9 @@ import { setup } from "../../js/tools/setup.mjs";
 import { main, root, run } from "../../js/tools/shell.mjs";
 import { pack } from "../pack.mjs";
 import { curve } from "./curve.mjs";
-import { asMarkdown, growth, growthRows, machine, parts } from "./table.mjs";
+
+/** The table, of contestants that are there once all is set up and built. */
+let table;
 
 const here = (name) => join(root, "pkg-tests/bench", name);
 
@@ -26,31 +28,31 @@ const ofTiers = (name) => name.startsWith("tiers");
 
 /** The whole table, written down. */
 async function whole() {
-  const found = await parts.decisions((name) => !ofTiers(name));
-  const { decisions: _, ...others } = parts;
+  const found = await table.parts.decisions((name) => !ofTiers(name));
+  const { decisions: _, ...others } = table.parts;
   for (const part of Object.values(others)) found.push(...(await part()));
-  const series = await growth();
-  found.push(...growthRows(series));
-  const table = asMarkdown(found);
-  console.log(table);
-  writeFileSync(here("table.md"), `${machine()}\n\n${table}\n`);
+  const series = await table.growth();
+  found.push(...table.growthRows(series));
+  const text = table.asMarkdown(found);
+  console.log(text);
+  writeFileSync(here("table.md"), `${table.machine()}\n\n${text}\n`);
   writeFileSync(here("growth.svg"), curve("A decision, with the keys in random order", series));
 }
 
 async function growing() {
-  console.log(asMarkdown(growthRows(await growth())));
+  console.log(table.asMarkdown(table.growthRows(await table.growth())));
 }
 
 async function part(name) {
-  console.log(asMarkdown(await parts[name](() => true)));
+  console.log(table.asMarkdown(await table.parts[name](() => true)));
 }
 
 async function rowsNamed(name) {
-  console.log(asMarkdown(await parts.decisions((row) => row.includes(name))));
+  console.log(table.asMarkdown(await table.parts.decisions((row) => row.includes(name))));
 }
 
 async function tiers() {
-  console.log(asMarkdown(await parts.decisions(ofTiers)));
+  console.log(table.asMarkdown(await table.parts.decisions(ofTiers)));
   console.log();
   line([
     "tiers, 100 keys for 2 s",
@@ -105,8 +107,9 @@ await main(import.meta, async () => {
   await setup();
   await build();
   await pack();
+  table = await import("./table.mjs");
   if (wanted === undefined) await whole();
   else if (wanted in tables) await tables[wanted]();
-  else if (wanted in parts) await part(wanted);
+  else if (wanted in table.parts) await part(wanted);
   else await rowsNamed(wanted);
 });
