@@ -32,7 +32,7 @@ export function checkLimits(list: readonly Record<string, unknown>[]): CheckedLi
     const length = core.check_limit(index);
     if (length < 0) return refused(-length, index);
   }
-  const length = core.check_limits();
+  const length = core.check_limits(list.length);
   if (length < 0) return refused(-length, undefined);
   const capacities = [...exchange.numbers.subarray(0, list.length)];
   return { words: exchange.answer(length), capacities };

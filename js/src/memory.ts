@@ -33,12 +33,14 @@ export class Memory {
 
   /** Where the block of numbers is. */
   out(): number {
-    return core.out(this.number);
+    return core.out(this.number) >>> 0;
   }
 
   /** Makes a Limiter's limits known. */
   register(words: string): number {
-    return core.register(this.number, exchange.text(words));
+    const limiter = core.register(this.number, exchange.text(words));
+    if (limiter < 0) throw coreError(limiter);
+    return limiter;
   }
 
   /** Answers a tier's question; the block holds the key's slot. */

@@ -59,6 +59,10 @@ test("options that make no sense name the option and the value", () => {
   refused(limit({ name: "" }), "bad_policy", "name");
   refused(limit({ limit: 2 ** 40, window: "365d" }), "bad_policy", "limit");
   refused(limiter({ limit: [] }), "bad_policy", "limit", "there are 0");
+  // The first of a refused list is not the first of the next.
+  const wrong = { ...perMinute, name: "wrong", limit: -1 };
+  refused(limiter({ limit: [perMinute, wrong] }), "bad_policy", "limit[1].limit", "-1");
+  refused(limiter({ limit: [] }), "bad_policy", "limit", "there are 0");
   refused(limiter({ limit: [perMinute, perMinute] }), "bad_policy", "name", '"default", "default"');
   refused(limiter({ limit: Array(9).fill(perMinute) }), "bad_policy", "limit", "there are 9");
   refused(limiter({}), "bad_policy", "limit");

@@ -38,11 +38,15 @@ extern "C" fn check_limit(index: u32) -> i32 {
     }
 }
 
-/// Checks the list: the length of its words for the Redis script, with the capacities in the block; or what `refused`
+/// Checks the list of so many: the length of its words for the Redis script, with the capacities in the block; or what `refused`
 /// answers.
 #[unsafe(no_mangle)]
-extern "C" fn check_limits() -> i32 {
-    match Limits::new(CHECKED.on(core::mem::take)) {
+extern "C" fn check_limits(count: u32) -> i32 {
+    let list = CHECKED.on(|list| {
+        list.truncate(count as usize);
+        core::mem::take(list)
+    });
+    match Limits::new(list) {
         Ok(limits) => EXCHANGE.on(|exchange| {
             for (place, limit) in exchange.numbers.iter_mut().zip(&limits) {
                 *place = number(limit.capacity());

@@ -6,7 +6,10 @@ const NUMBERS = 16;
 /** What is longer is not written by hand. */
 const SHORT = 200;
 
-/** Hands texts to the module, and takes texts and numbers from it. Each call reads what it was given before it answers. */
+/**
+ * Hands texts to the module, and takes texts and numbers from it. Each call reads what it was given before it answers.
+ * Places in memory are told as signed numbers; memory may be larger than those reach.
+ */
 export class Exchange {
   readonly #exports: () => Core;
   #bytes = new Uint8Array();
@@ -20,7 +23,7 @@ export class Exchange {
   /** The block of numbers; memory that grew has left the old view without a buffer. */
   get numbers(): Float64Array {
     if (this.#numbers.length === 0) {
-      const at = this.#exports().numbers();
+      const at = this.#exports().numbers() >>> 0;
       this.#numbers = new Float64Array(this.#exports().memory.buffer, at, NUMBERS);
     }
     return this.#numbers;
@@ -50,7 +53,7 @@ export class Exchange {
 
   /** The text of that length that was answered. */
   answer(length: number): string {
-    const at = this.#exports().answer();
+    const at = this.#exports().answer() >>> 0;
     return new TextDecoder().decode(this.#memory.subarray(at, at + length));
   }
 
@@ -66,7 +69,7 @@ export class Exchange {
 
   /** Where so many bytes are to be handed over. */
   #room(bytes: number): number {
-    const at = this.#exports().given(bytes);
+    const at = this.#exports().given(bytes) >>> 0;
     if (at !== 0) return at;
     throw new TidegateError(
       "bad_argument",

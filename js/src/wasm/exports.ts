@@ -9,7 +9,7 @@ export interface Core {
   answer(): number;
 
   check_limit(index: number): number;
-  check_limits(): number;
+  check_limits(count: number): number;
   store_key(storePrefix: number, prefix: number, kind: number, key: number): number;
   duration_ms(text: number): number;
   digest(secret: number, bytes: number): number;
